@@ -1,0 +1,22 @@
+"""Stein particle inference in JAX: SVGD, Stein mixture inference and their relatives, behind one contract.
+
+>>> from stein_core import Recipe, Spec, collect
+>>> frame = collect(Recipe(Spec("gaussian", dim=50, method="svgd")), steps=100)[-1]
+>>> sorted(frame.metrics)[:2]
+['attraction', 'bandwidth']
+"""
+
+from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
+from stein_core.models import from_numpyro
+from stein_core.recipe import Recipe, Spec, capacity_for
+from stein_core.registry import (
+    BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Knob, UnknownName,
+)  # fmt: skip
+from stein_core.runner import Stepper, collect, compile, keep_compiled, stream, target_of
+from stein_core.types import Forces, Frame, Guide, Method, State, Target
+
+__all__ = [
+    "BANDWIDTHS", "DIAGNOSTICS", "FORCE_SCALES", "GUIDES", "KERNELS", "METHODS", "OPTIMIZERS", "TARGETS",
+    "Forces", "Frame", "Guide", "Knob", "Method", "Recipe", "Spec", "State", "Stepper", "Target", "UnknownName",
+    "capacity_for", "collect", "compile", "from_numpyro", "keep_compiled", "stream", "target_of",
+]  # fmt: skip

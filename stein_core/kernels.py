@@ -1,0 +1,126 @@
+"""Kernels and bandwidth rules.
+
+THE convention, stated once: k(x, y) = f(u) with u = |x - y|^2 / (2 sigma^2) and f(0) = 1; sigma is a length. A kernel
+of the inner product is f(s) with s = <x, y> / sigma^2. A bandwidth rule returns 2 sigma^2, and the knob
+`bandwidth.factor` multiplies sigma.
+
+Written as exp(-r^2 / h), h is 2 sigma^2; `Med` is the median over pairs i < j, `Med0` over the whole distance matrix
+with its zero diagonal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.registry import BANDWIDTHS, KERNELS
+from stein_core.types import Array
+
+# ---------------------------------------------------------------- kernels: f, of u (or of s, said by `argument`)
+
+
+@KERNELS.register("rbf", label="RBF: exp(-u)", reference="Liu & Wang 2016, sec. 5")
+def rbf(u):
+    "exp(-u): the Gaussian kernel; far particles do not feel each other."
+    return jnp.exp(-u)
+
+
+@KERNELS.register("imq", label="IMQ: (1+u)^(-1/2)", reference="Gorham & Mackey 2017")
+def imq(u):
+    "(1 + u)^(-1/2): inverse multiquadric, a heavy tail, so that far particles still interact."
+    return jax.lax.rsqrt(1.0 + u)
+
+
+@KERNELS.register("log_inverse", label="Log-inverse: 1/(1+log(1+u))", reference="Chen et al. 2018 (Stein points)")
+def log_inverse(u):
+    "1 / (1 + log(1 + u)): the heaviest tail here."
+    return 1.0 / (1.0 + jnp.log1p(u))
+
+
+@KERNELS.register("laplace", label="Laplace: exp(-r/sigma)", reference="Ba et al. 2022, sec. 5")
+def laplace(u):
+    "exp(-r / sigma) = exp(-sqrt(2u)): not smooth at 0, so close particles repel with a finite force."
+    return jnp.exp(-jnp.sqrt(2.0 * u))
+
+
+@KERNELS.register("linear", label="Linear: 1 + s", reference="Liu & Wang 2018 (moment matching)", argument="inner")
+def linear(s):
+    "1 + <x, y> / sigma^2: matches means and covariances; with rule `fixed` and factor 1 it is 1 + <x, y>."
+    return 1.0 + s
+
+
+# ---------------------------------------------------------------- bandwidth rules: 2 sigma^2
+
+
+class Pairs(NamedTuple):
+    """Squared distances (n, n) between particles, of which the first m (traced) are active."""
+
+    squared: Array
+    m: Array
+
+    def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
+        """Median of r^power over active pairs i < j (or over the whole matrix, zeros included), then ^(2/power).
+
+        Exact: the two middle order statistics are found by bisection on the bit pattern of the floats (which for
+        non-negative floats orders as the numbers do), 31 counting passes instead of a sort. 0 when there is no pair.
+        """
+        n = self.squared.shape[0]
+        m = self.m.astype(jnp.int32)
+        active = jnp.arange(n) < m
+        inside = active[:, None] & active[None, :]
+        if not diagonal:  # every pair is counted twice, which leaves the median where it is
+            inside &= ~jnp.eye(n, dtype=bool)
+        bits = jnp.where(inside, jax.lax.bitcast_convert_type(self.squared, jnp.int32), jnp.iinfo(jnp.int32).max)
+        count = m * m if diagonal else m * (m - 1)
+        low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based
+
+        def halve(_, interval):
+            low, high = interval
+            middle = low + (high - low) // 2
+            enough = jnp.sum(bits <= middle) > low_rank
+            return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
+
+        start = (jnp.int32(0), jnp.int32(0x7F800000))
+        _, low_bits = jax.lax.fori_loop(0, 31, halve, start)
+        above = jnp.min(jnp.where(bits > low_bits, bits, jnp.iinfo(jnp.int32).max))
+        high_bits = jnp.where(jnp.sum(bits <= low_bits) > high_rank, low_bits, above)
+        low, high = (jax.lax.bitcast_convert_type(b, jnp.float32) for b in (low_bits, high_bits))
+        middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
+        return jnp.where(count > 0, middle ** (2 / power), 0.0)
+
+
+@BANDWIDTHS.register("median", label="median: Med(r²)", reference="Ba et al. 2022, sec. 5.2")
+def median(pairs):
+    "2 sigma^2 = Med(r^2): k = 1/e at the median pair."
+    return pairs.median()
+
+
+@BANDWIDTHS.register("median_log", label="median_log: Med(r²)/log n", reference="Liu & Wang 2016, sec. 5")
+def median_log(pairs):
+    "2 sigma^2 = Med(r^2) / log n: k = 1/n at the median pair, so that a particle's neighbours weigh what it weighs."
+    return pairs.median() / jnp.log(jnp.maximum(pairs.m, 2.0))
+
+
+@BANDWIDTHS.register("numpyro", label="numpyro: Med0(r)²/log n", reference="NumPyro 0.22, stein_kernels.RBFKernel")
+def numpyro(pairs):
+    "2 sigma^2 = Med0(r)^2 / log n: the median includes the zero diagonal, so it is small for few particles."
+    return pairs.median(power=1.0, diagonal=True) / jnp.log(jnp.maximum(pairs.m, 2.0))
+
+
+@BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Prop. 5")
+def fixed(pairs):
+    "sigma = bandwidth.factor, in the particles' own unit."
+    return jnp.float32(2.0)
+
+
+def bandwidth(rule: Array, factor: Array, squared: Array, m: Array) -> Array:
+    """sigma, the kernel's length: `factor` times that of the rule with the (traced) index `rule`.
+
+    squared: (n, n) squared distances, m: active particles. One particle, or a zero median (more than half of the
+    pairs coincide), has no length of its own: sigma is then `factor` / sqrt(2), NumPyro's h = 1.
+    """
+    pairs = Pairs(squared, m)
+    twice = jax.lax.switch(rule.astype(jnp.int32), [e.make for e in BANDWIDTHS.entries()], pairs)
+    return factor * jnp.sqrt(0.5 * jnp.where(twice > 0, twice, 1.0))

@@ -1,0 +1,33 @@
+"""Optimisers: optax transformations whose step size is traced. A factory (step_size) -> GradientTransformation."""
+
+import optax
+
+from stein_core.registry import OPTIMIZERS
+
+
+@OPTIMIZERS.register("adam", label="Adam", reference="Kingma & Ba 2015")
+def adam(step_size):
+    "Adam with optax's defaults (0.9, 0.999, 1e-8); a common factor on the force changes nothing."
+    return optax.adam(step_size)
+
+
+@OPTIMIZERS.register("sgd", label="Plain steps", reference="Liu & Wang 2016, alg. 1")
+def sgd(step_size):
+    "psi <- psi + step_size * phi: the algorithm as printed."
+    return optax.sgd(step_size)
+
+
+@OPTIMIZERS.register("adagrad", label="Adagrad (NumPyro)", reference="NumPyro 0.22, jax.example_libraries.optimizers")
+def adagrad(step_size):
+    "Adagrad with momentum 0.9 and an accumulator that starts at 0, as in the SMI runs; optax.adagrad has neither."
+    return optax.chain(
+        optax.scale_by_rss(initial_accumulator_value=0.0, eps=0.0),
+        optax.ema(0.9, debias=False),
+        optax.scale_by_learning_rate(step_size),
+    )
+
+
+@OPTIMIZERS.register("rmsprop", label="RMSprop", reference="Tieleman & Hinton 2012")
+def rmsprop(step_size):
+    "RMSprop with optax's defaults; the original SVGD code used a relative of it."
+    return optax.rmsprop(step_size)

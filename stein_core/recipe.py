@@ -1,0 +1,145 @@
+"""Spec, knobs and Recipe: what fixes a run. A page's link, a preset, a sweep row and a command line are all a Recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Mapping
+
+from stein_core.registry import (
+    BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Knob, unknown,
+)  # fmt: skip
+
+MAX_CAPACITY = 4096
+MAX_DRAWS = 1000
+
+COMMON = (
+    Knob("method.particles", 20, 1, MAX_CAPACITY, "integer", "particles", "number of active particles"),
+    Knob("method.step_size", 0.05, 1e-5, 1000.0, "log", "step size", "step size of the optimiser"),
+    Knob("kernel.name", "rbf", label="kernel", choices=KERNELS, help="how the influence falls with distance"),
+    Knob("bandwidth.rule", "median_log", label="bandwidth rule", choices=BANDWIDTHS, help="how sigma is chosen"),
+    Knob("bandwidth.factor", 1.0, 0.01, 100.0, "log", "bandwidth factor", "multiplies sigma"),
+    Knob("init.spread", 1.0, 0.0, 100.0, "log0", "initial spread", "sd of the start, in the target's scale"),
+    Knob("init.shift", 0.0, -100.0, 100.0, "linear", "initial shift", "moves the start along the first coordinate"),
+)
+
+
+def capacity_for(particles: int) -> int:
+    """The smallest capacity (8, 16, 32 ... 4096) that holds `particles`."""
+    capacity = 8
+    while capacity < particles:
+        capacity *= 2
+    return capacity
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Every choice that forces a compile; frozen, hashable, checked.
+
+    Empty `dim` and `guide` (None) take the target's and the method's default. draws: Monte Carlo draws per particle
+    and step (point masses need none). capacity: most particles the compiled program holds, a power of two; a
+    single-particle method always has 1. Raises ValueError naming the field, the value and what is allowed.
+    """
+
+    target: str = "oring"
+    dim: int | None = None
+    method: str = "smi"
+    guide: str | None = None
+    optimizer: str = "adam"
+    draws: int = 10
+    capacity: int = 256
+
+    def __post_init__(self):
+        target, method = TARGETS[self.target], METHODS[self.method]
+        OPTIMIZERS[self.optimizer]
+        settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731  (frozen: the only way in)
+        settle("dim", _whole("dim", target.facts["default_dim"] if self.dim is None else self.dim, *target.facts["dims"]))
+        settle("guide", method.facts["guides"][0] if self.guide is None else self.guide)
+        if self.guide not in method.facts["guides"]:
+            raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts["guides"])
+        settle("draws", 1 if self.guide == "point" else _whole("draws", self.draws, 1, MAX_DRAWS))
+        capacity = _whole("capacity", self.capacity, 1, MAX_CAPACITY)
+        if capacity & (capacity - 1):
+            raise ValueError(f"capacity = {capacity} is not a power of two; allowed: 1, 2, 4, ... {MAX_CAPACITY}.")
+        settle("capacity", 1 if method.facts.get("single") else capacity)
+
+    def knobs(self) -> dict[str, Knob]:
+        """Every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
+        own = [
+            replace(knob, name=f"{group}.{knob.name}")
+            for group, entry in (("method", METHODS[self.method]), ("guide", GUIDES[self.guide]))
+            for knob in entry.knobs
+        ]
+        return {knob.name: knob for knob in (*COMMON, *own)}
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    return Knob(name, low, low, high, "integer").check(value)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One reproducible experiment: spec + knobs + seed, and what was changed on the way.
+
+    knobs: name -> value where it differs from the default; a choice is a name. changes: (step, name, value) in order
+    of steps; name is a knob, "add" (value (x, y): a particle dropped at these first two coordinates) or "remove"
+    (value: index). Raises ValueError for an unknown knob (with the nearest match) or a value out of range.
+    """
+
+    spec: Spec = field(default_factory=Spec)
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    changes: tuple[tuple[int, str, Any], ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "knobs", check_knobs(self.spec, self.knobs))
+        object.__setattr__(self, "seed", _whole("seed", self.seed, 0, 2**32 - 1))
+        last = 0
+        for step, name, value in self.changes:
+            if step < last:
+                raise ValueError(f"changes: step {step} comes after step {last}; allowed: steps in order.")
+            last = step
+            if name not in ("add", "remove"):
+                check_knobs(self.spec, {name: value})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `Recipe.from_dict` is the inverse."""
+        spec = {name: getattr(self.spec, name) for name in Spec.__dataclass_fields__}
+        return {**spec, "seed": self.seed, "knobs": dict(self.knobs), "changes": [list(c) for c in self.changes]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Recipe":
+        """The Recipe of `to_dict`. Raises ValueError for a field that does not exist."""
+        allowed = (*Spec.__dataclass_fields__, "seed", "knobs", "changes")
+        for name in plain:
+            if name not in allowed:
+                raise unknown("field", name, allowed)
+        spec = Spec(**{k: plain[k] for k in Spec.__dataclass_fields__ if k in plain})
+        changes = tuple((int(s), n, tuple(v) if isinstance(v, list) else v) for s, n, v in plain.get("changes", ()))
+        return cls(spec, plain.get("knobs", {}), plain.get("seed", 0), changes)
+
+    def to_python(self, steps: int) -> str:
+        """A script that runs this recipe for `steps` steps and prints the last frame's metrics."""
+        spec = ", ".join(f"{name}={getattr(self.spec, name)!r}" for name in Spec.__dataclass_fields__)
+        lines = [f"    {name!r}: {value!r}," for name, value in self.knobs.items()]
+        changes = [f"    {change!r}," for change in self.changes]
+        return "\n".join(
+            ["from stein_core import Recipe, Spec, collect", "", f"spec = Spec({spec})"]
+            + (["knobs = {", *lines, "}"] if lines else ["knobs = {}"])
+            + (["changes = (  # (step, what, value)", *changes, ")"] if changes else ["changes = ()"])
+            + [f"frame = collect(Recipe(spec, knobs, seed={self.seed}, changes=changes), steps={steps})[-1]"]
+            + ["print(frame.step, frame.metrics)", ""]
+        )
+
+
+def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:
+    """`knobs` with every value checked; ValueError for an unknown name, a bad value or more particles than capacity."""
+    known = spec.knobs()
+    checked = {}
+    for name, value in knobs.items():
+        if name not in known:
+            raise unknown(f"knob for method {spec.method!r}:", name, known)
+        checked[name] = known[name].check(value)
+    particles = checked.get("method.particles", 1)
+    if particles > spec.capacity > 1:
+        raise ValueError(f"method.particles = {particles} is more than the capacity; allowed: 1 to {spec.capacity}.")
+    return checked

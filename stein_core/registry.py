@@ -1,0 +1,135 @@
+"""Registries: the only lists of what exists.
+
+Everything a user can choose (target, method, guide, kernel, bandwidth rule, optimiser, diagnostic) is a factory
+function decorated with its registry. Selects, sliders, command line choices, contract tests and the reference page
+are all read from here, so that a new entry is one decorated function and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator, Mapping
+
+
+class UnknownName(ValueError):
+    """A name that is not registered. The message names the nearest match and all that is allowed."""
+
+
+def unknown(kind: str, name: object, allowed) -> UnknownName:
+    """The error for `name`, which is not among `allowed`, with the nearest match first."""
+    near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return UnknownName(f"unknown {kind} {str(name)!r}{hint or '.'} Allowed: {', '.join(allowed)}.")
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A number (or a choice) that is traced: turning it never compiles.
+
+    `default`, `low`, `high` are in the knob's own unit; `scale` is "linear", "log" (positive), "log0" (log with an
+    exact zero at the left end) or "integer". With `choices` the knob is a choice among a registry's names and travels
+    to the device as the index of the name.
+    """
+
+    name: str
+    default: Any
+    low: float = -math.inf
+    high: float = math.inf
+    scale: str = "linear"
+    label: str = ""
+    help: str = ""
+    choices: "Registry | None" = None
+
+    def check(self, value: Any) -> Any:
+        """`value` as a float, an int or a registered name; ValueError names the knob, the value and the range."""
+        if self.choices is not None:
+            return self.choices[value].name
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} = {value!r} is not a number; allowed: {self.low:g} to {self.high:g}.") from None
+        if not self.low <= number <= self.high:
+            raise ValueError(f"{self.name} = {value} is out of range; allowed: {self.low:g} to {self.high:g}.")
+        if self.scale == "integer":
+            if number != int(number):
+                raise ValueError(f"{self.name} = {value} is not a whole number; allowed: {self.low:g} to {self.high:g}.")
+            return int(number)
+        return number
+
+    def traced(self, value: Any) -> float:
+        """The number that travels to the device."""
+        value = self.check(value)
+        return float(self.choices.index(value)) if self.choices is not None else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One registered factory: `make(**settings, **knobs)`; `knobs` may be traced when the runner calls it."""
+
+    name: str
+    label: str
+    make: Callable
+    reference: str
+    summary: str
+    knobs: tuple[Knob, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Registry:
+    """An ordered name -> Entry map that is filled by decorating factories.
+
+    >>> KERNELS = Registry("kernel")
+    >>> @KERNELS.register("rbf", label="RBF", reference="Liu & Wang 2016")
+    ... def rbf(u):
+    ...     "exp(-u)."
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def register(self, name: str, *, label: str, reference: str, knobs: tuple[Knob, ...] = (), **facts):
+        """Decorate a factory. Its docstring's first line is the summary that pages and `list` show; registering a
+        name again replaces it (a notebook cell is run more than once)."""
+
+        def decorate(make):
+            if not make.__doc__:
+                raise ValueError(f"{self.kind} {name!r} has no docstring; its first line is what users read.")
+            summary = " ".join(make.__doc__.strip().split("\n\n")[0].split())
+            self._entries[name] = Entry(name, label, make, reference, summary, tuple(knobs), facts)
+            return make
+
+        return decorate
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries:
+            raise unknown(self.kind, name, self._entries)
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name) -> bool:
+        return name in self._entries
+
+    def index(self, name: str) -> int:
+        """The position of `name`: what a traced choice knob carries."""
+        return list(self._entries).index(self[name].name)
+
+    def entries(self) -> list[Entry]:
+        return list(self._entries.values())
+
+
+TARGETS = Registry("target")
+METHODS = Registry("method")
+GUIDES = Registry("guide")
+KERNELS = Registry("kernel")
+BANDWIDTHS = Registry("bandwidth rule")
+OPTIMIZERS = Registry("optimizer")
+FORCE_SCALES = Registry("force scale")
+DIAGNOSTICS = Registry("diagnostic")

@@ -1,0 +1,268 @@
+"""The only place that compiles: Spec -> Stepper, and runs of a Recipe.
+
+Everything that a slider can move is traced (`knobs`, the seed, the number of steps), so a Stepper compiles once, when
+it is made, and never again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.diagnostics import DIAGNOSTICS, View
+from stein_core.forces import Problem, gradients, length
+from stein_core.recipe import Recipe, Spec, check_knobs
+from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
+from stein_core.types import Frame, Guide, Method, State, Target
+
+LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
+KEPT_STEPPERS = 64
+
+
+@lru_cache(maxsize=64)
+def _target(entry, dim: int) -> Target:
+    return entry.make(dim)
+
+
+def target_of(spec: Spec) -> Target:
+    """The spec's target, built once (a NumPyro model is traced and its mode found)."""
+    return _target(TARGETS[spec.target], spec.dim)
+
+
+class Stepper:
+    """The compiled program of one Spec. Immutable and shared by every session; all state is the caller's.
+
+    reset(seed, knobs) -> State; advance(state, knobs, steps) -> State; look(state, knobs) -> Frame, which moves
+    nothing; add / remove a particle. `knobs` is a mapping from names to values; missing ones take their default.
+    """
+
+    def __init__(self, spec: Spec):
+        self.spec = spec
+        self.target = target_of(spec)
+        self.knobs = spec.knobs()
+        self._single = METHODS[spec.method].facts.get("single", False)
+        self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
+        self._born = jax.jit(self._born)
+        state = self.reset(0, {})
+        self.look(self.advance(state, {}, 0), {})
+        self.add(state, {"method.particles": 1}, (0.0, 0.0))
+        # The host's copies count as device arrays do: one program serves both (an edit hands back host arrays).
+        self.look(self.advance(jax.tree.map(np.asarray, state), {}, 0), {})
+
+    # ---- traced
+
+    def _build(self, knobs) -> tuple[Problem, Method]:
+        def own(group, entry):
+            return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
+
+        entry = GUIDES[self.spec.guide]
+        guide: Guide = entry.make(self.spec.dim, **own("guide", entry))
+
+        def start(key, n):
+            noise = jax.random.normal(key, (n, self.spec.dim))  # particle first: see forces.gradients
+            offset = knobs["init.spread"] * noise + knobs["init.shift"] * jnp.eye(1, self.spec.dim)
+            return guide.init(jnp.float32(self.target.center) + jnp.float32(self.target.scale) * offset)
+
+        method = METHODS[self.spec.method]
+        problem = Problem(
+            target=self.target,
+            guide=guide,
+            optimizer=OPTIMIZERS[self.spec.optimizer].make(knobs["method.step_size"]),
+            draws=self.spec.draws,
+            m=jnp.float32(1.0) if self._single else knobs["method.particles"],
+            kernel=knobs["kernel.name"],
+            rule=knobs["bandwidth.rule"],
+            factor=knobs["bandwidth.factor"],
+            start=start,
+        )
+        return problem, method.make(problem, **own("method", method))
+
+    def _reset(self, seed, knobs) -> State:
+        _, method = self._build(knobs)
+        return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
+
+    def _advance(self, state: State, knobs, steps) -> State:
+        _, method = self._build(knobs)
+
+        def go_on(carry):
+            return (carry[0] < steps) & carry[2]
+
+        def step(carry):
+            done, state, _ = carry
+            after, _ = method.step(jax.random.fold_in(state.key, state.step), state)
+            finite = _finite(after)
+            return done + 1, jax.tree.map(lambda a, b: jnp.where(finite, a, b), after, state), finite
+
+        return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
+
+    def _look(self, state: State, knobs) -> dict[str, Any]:
+        problem, method = self._build(knobs)
+        key = jax.random.fold_in(state.key, state.step)
+        after, forces = method.step(key, state)
+        guide = problem.guide
+        elbo = gradients(problem, key, state.particles).elbo  # the same draws as the step's: computed once
+        _, sigma = length(problem, state.particles)
+        eps = jax.random.normal(jax.random.fold_in(key, 1), (self.spec.capacity, self.spec.dim))
+        draws = jax.vmap(guide.sample)(state.particles, eps)
+        weights = problem.weights(self.spec.capacity)
+        view = View(problem, state.particles, weights, forces, sigma, elbo, draws, state.key)
+        return {
+            "step": state.step,
+            "m": problem.m,
+            "finite": _finite(after),
+            "particles": state.particles,
+            "locations": guide.location(state.particles),
+            "scales": guide.scale(state.particles),
+            "attract": forces.attract,
+            "repulse": forces.repulse,
+            "metrics": jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()]),
+        }
+
+    def _born(self, location, knobs):
+        return self._build(knobs)[0].guide.init(location)
+
+    # ---- host side
+
+    def coerce(self, knobs: Mapping[str, Any]) -> dict[str, np.float32]:
+        """The one border: every knob of the spec as a float32 scalar. Raises ValueError (see recipe.check_knobs)."""
+        checked = check_knobs(self.spec, knobs)
+        given = {name: checked.get(name, knob.default) for name, knob in self.knobs.items()}
+        given["method.particles"] = min(given["method.particles"], self.spec.capacity)
+        return {name: np.float32(self.knobs[name].traced(value)) for name, value in given.items()}
+
+    def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
+        """The state before the first step; every capacity gives the same first particles for a seed."""
+        with jax.default_matmul_precision("highest"):  # a GPU would otherwise round float32 matmuls to 10 bits
+            return self._reset(np.uint32(seed), self.coerce(knobs))
+
+    def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
+        """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
+        the run: the state returned is the last good one, and its `step` says where that was."""
+        with jax.default_matmul_precision("highest"):
+            return self._advance(state, self.coerce(knobs), np.int32(steps))
+
+    def look(self, state: State, knobs: Mapping[str, Any]) -> Frame:
+        """What there is to see at `state` under `knobs`; nothing moves."""
+        with jax.default_matmul_precision("highest"):
+            seen = jax.device_get(self._look(state, self.coerce(knobs)))
+        rows = slice(0, int(seen["m"]))
+        arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "attract", "repulse")}
+        metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])}
+        return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
+
+    def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:
+        """A new particle whose first two coordinates are `point` (the others at the target's centre), and the knobs
+        with one more particle. Nothing changes at capacity, or for a single-particle method."""
+        count = self._count(knobs)
+        if count >= self.spec.capacity:
+            return state, dict(knobs)
+        location = np.float32(self.target.center)
+        location[: len(point)] = np.float32(point)[: self.spec.dim]
+        particles = np.array(state.particles)
+        particles[count] = self._born(location, self.coerce(knobs))
+        return state._replace(particles=particles), {**knobs, "method.particles": count + 1}
+
+    def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
+        """Particle `index` swapped behind the active ones, and the knobs with one less. The last one stays."""
+        count = self._count(knobs)
+        if self._single or count <= 1 or not 0 <= index < count:
+            return state, dict(knobs)
+        order = np.arange(self.spec.capacity)
+        order[[index, count - 1]] = order[[count - 1, index]]
+
+        def swap(leaf):
+            leaf = np.asarray(leaf)
+            return leaf[order] if leaf.ndim and len(leaf) == self.spec.capacity else leaf
+
+        swapped = state._replace(particles=swap(state.particles), memory=jax.tree.map(swap, state.memory))
+        return swapped, {**knobs, "method.particles": count - 1}
+
+    def change(self, state: State, knobs: Mapping[str, Any], name: str, value: Any) -> tuple[State, dict[str, Any]]:
+        """One entry of `Recipe.changes` applied."""
+        if name == "add":
+            return self.add(state, knobs, value)
+        if name == "remove":
+            return self.remove(state, knobs, value)
+        return state, {**knobs, name: value}
+
+    def _count(self, knobs) -> int:
+        return knobs.get("method.particles", self.knobs["method.particles"].default)
+
+
+def _finite(state: State):
+    return jnp.all(jnp.isfinite(state.particles)) & (jnp.max(jnp.abs(state.particles)) < LIMIT)
+
+
+_steppers: OrderedDict[Any, Stepper] = OrderedDict()
+_locks: dict[Any, threading.Lock] = {}
+_table = threading.Lock()
+
+
+def compile(spec: Spec) -> Stepper:
+    """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
+    the same spec compile it once. It takes seconds: keep it off an event loop."""
+    registries = (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS)
+    own = (TARGETS[spec.target], METHODS[spec.method], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer])
+    key = (spec, own, tuple(tuple(r.entries()) for r in registries))  # a re-registered entry is another program
+    with _table:
+        lock = _locks.setdefault(key, threading.Lock())
+    with lock:
+        with _table:
+            if key in _steppers:
+                _steppers.move_to_end(key)
+                return _steppers[key]
+        stepper = Stepper(spec)
+        with _table:
+            _steppers[key] = stepper
+            while len(_steppers) > KEPT_STEPPERS:
+                _locks.pop(_steppers.popitem(last=False)[0], None)
+        return stepper
+
+
+def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
+    """Frames of a run at steps 0, every, 2 every ... and at the last one. Stops early, with `finite=False` on the last
+    frame, where the run diverges."""
+    stepper = compile(recipe.spec)
+    knobs = dict(recipe.knobs)
+    state = stepper.reset(recipe.seed, knobs)
+    changes = list(recipe.changes)
+    at = 0
+    while True:
+        while changes and changes[0][0] <= at:
+            state, knobs = stepper.change(state, knobs, *changes.pop(0)[1:])
+        if at % every == 0 or at == steps:
+            frame = stepper.look(state, knobs)
+            yield frame
+            if not frame.finite:
+                return
+        if at == steps:
+            return
+        goal = min([steps, (at // every + 1) * every] + [c[0] for c in changes[:1]])
+        state = stepper.advance(state, knobs, goal - at)
+        if int(state.step) < goal:
+            yield stepper.look(state, knobs)
+            return
+        at = goal
+
+
+def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]:
+    """All frames of `stream`; without `every` the first and the last."""
+    return list(stream(recipe, steps, every or max(steps, 1)))
+
+
+def keep_compiled(folder: str | None = None) -> Path:
+    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing. Default folder:
+    $STEINLAB_CACHE, else ~/.cache/steinlab; returns it."""
+    path = Path(folder or os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab") / "jax"
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    return path

@@ -1,0 +1,115 @@
+"""The central types, and the notation that code, pages and docs share.
+
+| symbol          | name in code           | meaning                                                        |
+|-----------------|------------------------|----------------------------------------------------------------|
+| theta           | `theta`, (d,)          | the model's latent variables, unconstrained                    |
+| psi_l           | `particles[l]`, (p,)   | particle l: the parameters of one guide; location first        |
+| q(theta|psi_l)  | guide                  | what one particle stands for                                   |
+| m, n            | `method.particles`     | number of active particles                                     |
+| w_l             | `weights[l]`           | 1/m for an active particle, 0 for a spare one                  |
+| g_l             | `gradient[l]`, (p,)    | m times the gradient of the mixture ELBO (score for points)    |
+| k(x, y), sigma  | kernel, bandwidth      | k = f(|x-y|^2 / (2 sigma^2)); sigma is a length                |
+| phi_l           | attract + repulse      | the force on particle l                                        |
+| alpha           | `method.alpha`         | weight of the repulsion                                        |
+| epsilon         | `method.step_size`     | step size of the optimiser                                     |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, NamedTuple
+
+import jax
+import numpy as np
+
+Array = jax.Array
+
+
+@dataclass(frozen=True)
+class Target:
+    """A posterior: a log density on R^d with what is known about it.
+
+    log_density: theta (d,) -> scalar, log p(theta, data) on the unconstrained space *with* the log-Jacobian. It need
+    not be normalised.
+    log_joint: the same without the log-Jacobian, or None where nothing is constrained (then they are one).
+    constrain: theta (d,) -> dict of named values in the model's own space.
+    center, scale: (d,) rough location and scale: where particles start and what the stage shows.
+    extent: (x0, x1, y0, y1) of the stage in the first two coordinates.
+    sample: (key, n) -> (n, d) exact draws, or None. mean, variance: exact (d,) moments, or None.
+    log_normalizer: log of the integral of exp(log_density), or None where it has no closed form.
+    """
+
+    log_density: Callable[[Array], Array]
+    center: np.ndarray
+    scale: np.ndarray
+    extent: tuple[float, float, float, float]
+    coordinates: tuple[str, ...]
+    constrain: Callable[[Array], dict[str, Array]]
+    log_joint: Callable[[Array], Array] | None = None
+    sample: Callable[[Array, int], Array] | None = None
+    mean: np.ndarray | None = None
+    variance: np.ndarray | None = None
+    log_normalizer: float | None = None
+
+    @property
+    def dim(self) -> int:
+        return len(self.center)
+
+
+class Guide(NamedTuple):
+    """What one particle stands for: a distribution over theta with parameters psi (p,), location first.
+
+    size: p. init: locations (n, d) -> psi (n, p). sample: (psi (p,), eps (d,)) -> theta (d,), differentiable in psi.
+    log_density: (psi (n, p), theta (N, d)) -> (N, n) matrix log q(theta_i | psi_j), or None for a point mass, which
+    has no density. location, scale: psi (n, p) -> (n, d); scale is the marginal standard deviation.
+    """
+
+    size: int
+    init: Callable[[Array], Array]
+    sample: Callable[[Array, Array], Array]
+    log_density: Callable[[Array, Array], Array] | None
+    location: Callable[[Array], Array]
+    scale: Callable[[Array], Array]
+
+
+class Forces(NamedTuple):
+    """The two parts of the force on every particle, (n, p) each, at the incoming state; phi = attract + repulse."""
+
+    attract: Array
+    repulse: Array
+
+
+class State(NamedTuple):
+    """What the next step needs and nothing else. memory: whatever the method keeps (an optax state, say)."""
+
+    step: Array
+    key: Array
+    particles: Array
+    memory: Any
+
+
+class Method(NamedTuple):
+    """init: (key, n) -> State. step: (key, State) -> (State, Forces at the incoming state). Both pure and not jitted;
+    only the runner compiles."""
+
+    init: Callable[[Array, int], State]
+    step: Callable[[Array, State], tuple[State, Forces]]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A plain NumPy snapshot of one state, the active particles only; all that views may read.
+
+    step: steps taken. particles (m, p). locations, scales (m, d): mean and standard deviation of each guide.
+    attract, repulse (m, p): forces at these particles. metrics: diagnostic name -> number, NaN where undefined.
+    finite: False when the next step would leave the finite numbers: the run has diverged here.
+    """
+
+    step: int
+    particles: np.ndarray
+    locations: np.ndarray
+    scales: np.ndarray
+    attract: np.ndarray
+    repulse: np.ndarray
+    metrics: dict[str, float]
+    finite: bool = True
