@@ -1,10 +1,13 @@
 """Posteriors with data, written as NumPyro models; `from_numpyro` makes a Target of any NumPyro model."""
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.extend.core import jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
@@ -16,6 +19,8 @@ from stein_core import datasets
 from stein_core.registry import TARGETS
 from stein_core.types import Target
 
+_one_at_a_time = threading.Lock()
+
 
 def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
     """The posterior of a NumPyro model called with (*args, **kwargs), on the unconstrained space with the log-Jacobian.
@@ -26,6 +31,11 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
 
     Raises ValueError for a model with discrete latents or without any latent site.
     """
+    with _one_at_a_time:
+        return _from_numpyro(model, args, kwargs, seed)
+
+
+def _from_numpyro(model, args, kwargs, seed) -> Target:
     trace = handlers.trace(handlers.seed(model, jax.random.key(seed))).get_trace(*args, **kwargs)
     latent = {k: v for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}
     if not latent:
@@ -53,6 +63,7 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
         shape = jnp.shape(inner.inv(latent[name]["value"]))
         names += [f"{prefix}{name}{list(i) if i else ''}" for i in np.ndindex(*shape)]
 
+    unconstrained, constrain, joint = (_free_of_numpyro(f, start) for f in (unconstrained, constrain, joint))
     center, scale = _laplace(unconstrained, start)
     x, y = (0, 1) if len(center) > 1 else (0, 0)
     return Target(
@@ -64,6 +75,14 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
         extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
         coordinates=tuple(names),
     )
+
+
+def _free_of_numpyro(function, theta):
+    """`function` as recorded JAX operations: NumPyro's handlers keep one stack for all threads, so its models must not
+    be run while another thread may be compiling."""
+    record, shape = jax.make_jaxpr(function, return_shape=True)(theta)
+    run = jaxpr_as_fun(record)
+    return lambda theta: jax.tree.unflatten(jax.tree.structure(shape), run(theta))
 
 
 def _laplace(log_p, start):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Iterator, Mapping
@@ -52,10 +53,12 @@ class Stepper:
         self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
         self._born = jax.jit(self._born)
         state = self.reset(0, {})
-        self.look(self.advance(state, {}, 0), {})
-        self.add(state, {"method.particles": 1}, (0.0, 0.0))
-        # The host's copies count as device arrays do: one program serves both (an edit hands back host arrays).
-        self.look(self.advance(jax.tree.map(np.asarray, state), {}, 0), {})
+        with ThreadPoolExecutor() as pool:  # the two long compiles side by side; list() passes an exception on
+            list(pool.map(lambda work: work(), [
+                lambda: self.look(state, {}),
+                lambda: self.advance(state, {}, 0),
+                lambda: self._born(np.float32(self.target.center), self.coerce({})),
+            ]))  # fmt: skip
 
     # ---- traced
 

@@ -1,0 +1,283 @@
+// What the stage looks like. All draw functions take a context, so that the export can pass an
+// SvgContext; they use hex colours with globalAlpha and alphabetic baselines only, which every
+// SVG reader knows.
+const THEMES = {
+  light: {page: "#ffffff", ink: "#1c2733", muted: "#5a6675", line: "#c9d0d8", shade: [52, 73, 102], contour: "#6b7c93",
+    attract: "#0072B2", repulse: "#D55E00", accents: ["#009E73", "#CC79A7", "#E69F00"]},
+  dark: {page: "#121417", ink: "#e8ecf1", muted: "#9aa7b5", line: "#3a4450", shade: [148, 176, 214], contour: "#8496ad",
+    attract: "#56B4E9", repulse: "#FF8A50", accents: ["#2FC79A", "#E39AC4", "#F0C04A"]},
+};
+const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40;
+
+function number(v) {
+  if (!Number.isFinite(v)) return "–";
+  const a = Math.abs(v);
+  if (a && (a < 1e-3 || a >= 1e5)) return v.toExponential(2).replace("-", "−").replace("e-", "e−").replace("e+", "e");
+  return (a >= 1e4 ? v.toFixed(0) : v.toPrecision(4)).replace("-", "−");
+}
+
+function niceBelow(v) {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return [5, 2, 1].find(k => k * power <= v * 1.0001) * power;
+}
+
+function ticks(lo, hi, count) {
+  const step = niceBelow((hi - lo) / count * 2), out = [];
+  for (let k = Math.ceil(lo / step); k * step <= hi; k++) out.push(+(k * step).toPrecision(6));
+  return out;
+}
+
+// Where data coordinates lie on a panel of w x h CSS pixels.
+function mapping([x0, x1, y0, y1], w, h) {
+  const kx = (w - LEFT - RIGHT) / (x1 - x0), ky = (h - TOP - BOTTOM) / (y1 - y0);
+  return {w, h, kx, ky, x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
+    data: (px, py) => [x0 + (px - LEFT) / kx, y0 + (h - BOTTOM - py) / ky],
+    holds: (px, py) => px >= LEFT && px <= w - RIGHT && py >= TOP && py <= h - BOTTOM};
+}
+
+function shadeImage({width, height, data}, [r, g, b]) {
+  const canvas = document.createElement("canvas"), bytes = atob(data);
+  const ctx = sizedCanvas(canvas, width, height, 1), image = ctx.createImageData(width, height);
+  for (let i = 0; i < bytes.length; i++) {
+    const o = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
+    image.data.set([r, g, b, bytes.charCodeAt(i) * 0.42], o);
+  }
+  ctx.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function polyline(ctx, map, flat) {
+  for (let i = 0; i < flat.length; i += 2) ctx[i ? "lineTo" : "moveTo"](map.x(flat[i]), map.y(flat[i + 1]));
+}
+
+function clipPlot(ctx, map) {
+  ctx.beginPath();
+  ctx.rect(LEFT, TOP, map.w - LEFT - RIGHT, map.h - TOP - BOTTOM);
+  ctx.clip();
+}
+
+function drawBackground(ctx, map, scene, shade, theme, family) {
+  const {w, h} = map;
+  ctx.save();
+  clipPlot(ctx, map);
+  if (shade) ctx.drawImage(shade, LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
+  ctx.strokeStyle = ctx.fillStyle = theme.contour;
+  if (scene.curve) {
+    const c = scene.curve;
+    ctx.globalAlpha = 0.18;
+    ctx.beginPath();
+    polyline(ctx, map, [c[0], 0, ...c, c[c.length - 2], 0]);
+    ctx.fill();
+    ctx.globalAlpha = 0.9;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    polyline(ctx, map, c);
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 0.6;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (const line of scene.contours) polyline(ctx, map, line);
+  ctx.stroke();
+  ctx.restore();
+  drawAxes(ctx, map, scene, theme, family);
+}
+
+function drawAxes(ctx, map, {extent: [x0, x1, y0, y1], labels}, theme, family) {
+  const {w, h} = map, text = v => String(v).replace("-", "−");
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = theme.line;
+  ctx.fillStyle = theme.muted;
+  ctx.font = `11px ${family}`;
+  ctx.beginPath();
+  ctx.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
+  ctx.textAlign = "center";
+  for (const v of ticks(x0, x1, Math.min(w / 70, 7))) {
+    ctx.moveTo(map.x(v), h - BOTTOM);
+    ctx.lineTo(map.x(v), h - BOTTOM + 4);
+    ctx.fillText(text(v), map.x(v), h - BOTTOM + 16);
+  }
+  ctx.textAlign = "right";
+  for (const v of ticks(y0, y1, Math.min(h / 60, 7))) {
+    ctx.moveTo(LEFT, map.y(v));
+    ctx.lineTo(LEFT - 4, map.y(v));
+    ctx.fillText(text(v), LEFT - 7, map.y(v) + 4);
+  }
+  ctx.stroke();
+  ctx.font = `12px ${family}`;
+  ctx.textAlign = "center";
+  ctx.fillText(labels[0], (w + LEFT - RIGHT) / 2, h - 12);
+  ctx.save();
+  ctx.translate(12, (h + TOP - BOTTOM) / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.fillText(labels[1], 0, 0);
+  ctx.restore();
+}
+
+// Five strokes of rising opacity; a stroke per particle and age would be thousands.
+function drawTrails(ctx, map, trail, color) {
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1.2;
+  const last = trail.length - 1, count = trail[last].length;
+  for (let band = 0; band < 5; band++) {
+    const from = Math.floor(band * last / 5), to = Math.floor((band + 1) * last / 5);
+    ctx.globalAlpha = 0.1 + 0.1 * band;
+    ctx.beginPath();
+    for (let i = 0; i < count; i += 2) {
+      let pen = "moveTo";
+      for (let t = from; t <= to; t++) {
+        if (i >= trail[t].length) continue;  // this particle was added later
+        ctx[pen](map.x(trail[t][i]), map.y(trail[t][i + 1]));
+        pen = "lineTo";
+      }
+    }
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+}
+
+function drawGuides(ctx, map, rows, color) {
+  ctx.strokeStyle = ctx.fillStyle = color;
+  ctx.lineWidth = 1;
+  for (const [sd, fill, line] of [[2, 0.05, 0.3], [1, 0.1, 0.75]]) {
+    ctx.beginPath();
+    for (let i = 0; i < rows.length; i += ROW) {
+      const rx = sd * rows[i + 2] * map.kx, ry = sd * rows[i + 3] * map.ky, x = map.x(rows[i]), y = map.y(rows[i + 1]);
+      ctx.moveTo(x + rx, y);
+      ctx.ellipse(x, y, rx, ry, 0, 0, 2 * Math.PI);
+    }
+    ctx.globalAlpha = fill;
+    ctx.fill();
+    ctx.globalAlpha = line;
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+}
+
+// One arrow per row from columns `col` and `col + 1`, `scale` data units long per unit of force.
+function drawArrows(ctx, map, rows, col, scale, color, open) {
+  const heads = [];
+  ctx.strokeStyle = ctx.fillStyle = color;
+  ctx.lineWidth = 1.4;
+  ctx.beginPath();
+  for (let i = 0; i < rows.length; i += ROW) {
+    if (i % BATCH === 0) {
+      ctx.stroke();
+      ctx.beginPath();
+    }
+    const x = map.x(rows[i]), y = map.y(rows[i + 1]);
+    const dx = rows[i + col] * scale * map.kx, dy = -rows[i + col + 1] * scale * map.ky, length = Math.hypot(dx, dy);
+    if (!(length > 1.5)) continue;
+    const head = Math.min(7, 0.5 * length), ux = dx / length * head, uy = dy / length * head, tx = x + dx, ty = y + dy;
+    const ax = tx - ux - 0.5 * uy, ay = ty - uy + 0.5 * ux, bx = tx - ux + 0.5 * uy, by = ty - uy - 0.5 * ux;
+    ctx.moveTo(x, y);
+    if (open) {
+      ctx.lineTo(tx, ty);
+      ctx.moveTo(ax, ay);
+      ctx.lineTo(tx, ty);
+      ctx.lineTo(bx, by);
+    } else {
+      ctx.lineTo(tx - ux, ty - uy);
+      heads.push(ax, ay, tx, ty, bx, by);
+    }
+  }
+  ctx.stroke();
+  ctx.beginPath();
+  for (let i = 0; i < heads.length; i += 6) {
+    if (i % (6 * 32) === 0) {
+      ctx.fill();
+      ctx.beginPath();
+    }
+    ctx.moveTo(heads[i], heads[i + 1]);
+    ctx.lineTo(heads[i + 2], heads[i + 3]);
+    ctx.lineTo(heads[i + 4], heads[i + 5]);
+    ctx.closePath();
+  }
+  ctx.fill();
+}
+
+function drawDots(ctx, map, rows, radius, fill, line) {
+  ctx.beginPath();
+  for (let i = 0; i < rows.length; i += ROW) {
+    const x = map.x(rows[i]), y = map.y(rows[i + 1]);
+    ctx.moveTo(x + radius, y);
+    ctx.ellipse(x, y, radius, radius, 0, 0, 2 * Math.PI);
+  }
+  ctx.fillStyle = fill;
+  ctx.fill();
+  ctx.strokeStyle = line;
+  ctx.lineWidth = 1;
+  ctx.stroke();
+}
+
+// One panel over its background. look: theme, family, show, scale, hover (particle index or -1).
+function drawPanel(ctx, map, title, panel, trail, accent, look) {
+  const {theme, family, show, scale, hover} = look;
+  ctx.fillStyle = accent;
+  ctx.fillRect(LEFT, 11, 10, 10);
+  ctx.fillStyle = theme.ink;
+  ctx.textAlign = "left";
+  ctx.font = `600 14px ${family}`;
+  ctx.fillText(title, LEFT + 17, 21);
+  if (!panel) return;
+  ctx.fillStyle = theme.muted;
+  ctx.textAlign = "right";
+  ctx.font = `12px ${family}`;
+  ctx.fillText(`n = ${panel.count} · step ${panel.step}`, map.w - RIGHT, 21);
+  ctx.save();
+  clipPlot(ctx, map);
+  const {rows} = panel;
+  if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, accent);
+  if (show.guides && panel.hasScale) drawGuides(ctx, map, rows, accent);
+  if (show.attract) drawArrows(ctx, map, rows, 4, scale, theme.attract, false);
+  if (show.repulse) drawArrows(ctx, map, rows, 6, scale, theme.repulse, true);
+  drawDots(ctx, map, rows, panel.count > 100 ? 3 : 4, accent, theme.page);
+  if (hover >= 0 && hover < panel.count) {
+    drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
+  }
+  ctx.restore();
+}
+
+// What the colours and arrow heads mean, with the length of a horizontal arrow as the scale.
+function drawLegend(ctx, map, look, hasScale) {
+  const {theme, family, show, scale} = look;
+  let x = LEFT;
+  ctx.font = `12px ${family}`;
+  ctx.textAlign = "left";
+  const item = (width, text, glyph) => {
+    glyph({...map, kx: 1, ky: 1, x: () => x, y: () => 13}, [0, 0, 0, 0, width, 0, width, 0]);
+    ctx.fillStyle = theme.muted;
+    ctx.fillText(text, x + width + 7, 17);
+    x += width + 29 + ctx.measureText(text).width;
+  };
+  if (show.attract) item(26, "attraction", (at, row) => drawArrows(ctx, at, row, 4, 1, theme.attract, false));
+  if (show.repulse) item(26, "repulsion", (at, row) => drawArrows(ctx, at, row, 6, 1, theme.repulse, true));
+  if ((show.attract || show.repulse) && scale > 0) {
+    const unit = niceBelow(50 / scale / map.kx), text = `= ${+unit.toPrecision(1)}`.replace("-", "−");
+    item(unit * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
+  }
+  if (show.guides && hasScale) {
+    item(24, "guide, 1 and 2 sd", at => drawGuides(ctx, {...at, x: () => x + 12, kx: 6, ky: 4.5},
+      [0, 0, 1, 1, 0, 0, 0, 0], theme.ink));
+  }
+}
+
+// A short line of recent values; gaps where a value is missing (or not positive on a log scale).
+function drawSparkline(ctx, w, h, values, log, color) {
+  const ys = values.map(v => log ? (v > 0 ? Math.log10(v) : NaN) : v), known = ys.filter(Number.isFinite);
+  ctx.clearRect(0, 0, w, h);
+  if (!known.length) return;
+  const span = Math.max(...known) - Math.min(...known) || 1, lo = (Math.max(...known) + Math.min(...known) - span) / 2;
+  const x = i => 3 + i / Math.max(1, ys.length - 1) * (w - 6), y = v => h - 4 - (v - lo) / span * (h - 8);
+  let pen = "moveTo";
+  ctx.strokeStyle = ctx.fillStyle = color;
+  ctx.lineWidth = 1.5;
+  ctx.beginPath();
+  ys.forEach((v, i) => {
+    if (Number.isFinite(v)) ctx[pen](x(i), y(v));
+    pen = Number.isFinite(v) ? "lineTo" : "moveTo";
+  });
+  ctx.stroke();
+  if (pen === "lineTo") ctx.fillRect(x(ys.length - 1) - 2, y(ys[ys.length - 1]) - 2, 4, 4);
+}

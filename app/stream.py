@@ -1,0 +1,107 @@
+"""Frames from a worker thread to one browser: the newest frame wins, few are in flight."""
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+WRAP = 2**24  # float32 counts exactly up to here, and the number travels as float32
+
+
+class Streamer:
+    """Back-pressure between one worker thread and one browser page.
+
+    send: called on the event loop with a float32 vector whose element 0 is its sequence number.
+    schedule: runs a function on the event loop soon (`doc.add_next_tick_callback`).
+    window: how many frames may be under way without an acknowledgement.
+    """
+
+    def __init__(self, send: Callable[[np.ndarray], None],
+                 schedule: Callable[[Callable], None], window: int = 2):
+        self._send, self._schedule, self._window = send, schedule, window
+        self._changed = threading.Condition()
+        self._waiting = self._newest = None
+        self._sent = self._acked = 0
+        self._heard = None
+        self._scheduled = self._closed = False
+        self._ack_times = deque(maxlen=1000)
+
+    def wait_slot(self, timeout: float) -> bool:
+        """Block up to `timeout` seconds until a frame may be produced; False if none may."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._free(), timeout)
+            return not self._closed and self._free()
+
+    def publish(self, frame: np.ndarray) -> None:
+        """Hand over a float32 vector; it replaces a frame that still waits. Any thread."""
+        with self._changed:
+            if not self._closed:
+                self._newest = self._waiting = frame
+                self._kick()
+
+    def ack(self, seq: float) -> None:
+        """The browser drew frame `seq` (and so is done with all before it)."""
+        with self._changed:
+            seq = int(seq)
+            repeated, self._heard = seq == self._heard, seq
+            if repeated and self._in_flight():
+                # The browser repeats itself only after a second without frames: what was
+                # in flight is lost, and without this the worker would wait for ever.
+                self.ready()
+            elif (self._sent - seq) % WRAP < self._in_flight():
+                self._acked = seq
+                self._ack_times.append(time.monotonic())
+                self._kick()
+                self._changed.notify_all()
+
+    def ready(self) -> None:
+        """A page (re)connected: forget what was in flight, send the newest frame again."""
+        with self._changed:
+            self._acked = self._sent
+            self._waiting = self._newest
+            self._kick()
+
+    def close(self) -> None:
+        """Send nothing more and wake the worker. May be called twice."""
+        with self._changed:
+            self._closed = True
+            self._waiting = self._newest = None
+            self._changed.notify_all()
+
+    @property
+    def acked_per_second(self) -> int:
+        """Frames that reached the screen during the last second."""
+        since = time.monotonic() - 1
+        with self._changed:
+            return sum(t > since for t in self._ack_times)
+
+    def _in_flight(self) -> int:
+        return (self._sent - self._acked) % WRAP
+
+    def _free(self) -> bool:
+        return self._waiting is None and self._in_flight() < self._window
+
+    def _kick(self) -> None:
+        """Ask for a flush if there is something to send. The lock is held."""
+        if self._waiting is None or self._scheduled or self._in_flight() >= self._window:
+            return
+        self._scheduled = True
+        try:
+            self._schedule(self._flush)
+        except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
+            self.close()
+
+    def _flush(self) -> None:
+        with self._changed:
+            self._scheduled = False
+            if self._waiting is None:  # closed meanwhile
+                return
+            # A copy, since the same frame may go out again under another number.
+            frame, self._waiting = self._waiting.copy(), None
+            self._sent = (self._sent + 1) % WRAP
+            frame[0] = self._sent
+            # The slot is free again: waiting for the acknowledgement instead would
+            # allow one frame in flight and halve the frame rate.
+            self._changed.notify_all()
+        self._send(frame)

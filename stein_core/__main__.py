@@ -1,0 +1,145 @@
+"""python -m stein_core list | run | info"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from importlib.metadata import version
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from stein_core import (
+    BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
+    Frame, Recipe, Spec, capacity_for, compile, keep_compiled, stream,
+)  # fmt: skip
+
+
+def device_name() -> str:
+    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
+    device = jax.devices()[0]
+    return "CPU" if device.platform == "cpu" else device.device_kind
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
+    parser = argparse.ArgumentParser(prog="python -m stein_core", description="Stein particle inference without a UI.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
+    commands.add_parser("info", help="versions and the device").set_defaults(act=info)
+    run = commands.add_parser("run", help="run one recipe")
+    run.set_defaults(act=run_recipe)
+    run.add_argument("--target", default="oring")
+    run.add_argument("--dim", type=int, help="dimension, where the target has a choice")
+    run.add_argument("--method", default="smi")
+    run.add_argument("--guide", help="the method's own by default")
+    run.add_argument("--particles", type=int, default=20)
+    run.add_argument("--kernel", default="rbf")
+    run.add_argument("--bandwidth", default="median_log")
+    run.add_argument("--optimizer", default="adam")
+    run.add_argument("--draws", type=int, default=10, help="Monte Carlo draws per particle and step")
+    run.add_argument("--steps", type=int, default=1000)
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, e.g. method.alpha=2")
+    run.add_argument("--every", type=int, metavar="K", help="keep a frame every K steps (with --out)")
+    run.add_argument("--out", metavar="FILE.npz", help="where the frames go")
+    run.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args(arguments)
+    try:
+        return options.act(options)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def list_registered(options) -> int:
+    for registry in (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, DIAGNOSTICS):
+        print(f"{registry.kind}s")
+        for entry in registry.entries():
+            print(f"  {entry.name:<18} {entry.summary}  [{entry.reference}]")
+            for knob in entry.knobs:
+                print(f"      {registry.kind}.{knob.name:<14} {knob.help}; default {knob.default}")
+        print()
+    print("knobs of every run")
+    for name, knob in Spec().knobs().items():
+        span = ", ".join(knob.choices) if knob.choices else f"{knob.low:g} to {knob.high:g}"
+        print(f"  {name:<18} {knob.help}; default {knob.default}; {span}")
+    return 0
+
+
+def info(options) -> int:
+    print(f"device   {device_name()}")
+    print(f"python   {platform.python_version()}")
+    for package in ("jax", "numpyro", "optax", "numpy", "panel", "bokeh", "holoviews"):
+        print(f"{package:<8} {version(package)}")
+    return 0
+
+
+def run_recipe(options) -> int:
+    knobs = {
+        "method.particles": options.particles, "kernel.name": options.kernel, "bandwidth.rule": options.bandwidth,
+    }  # fmt: skip
+    for item in options.set:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"--set {item!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
+        knobs[name] = value
+    if options.steps < 0:
+        raise ValueError(f"--steps = {options.steps} is negative; allowed: 0 or more.")
+    if options.every is not None and options.every < 1:
+        raise ValueError(f"--every = {options.every} is too small; allowed: 1 or more.")
+    if bool(options.every) != bool(options.out):
+        raise ValueError("--every and --out go together: --every K --out FILE.npz.")
+    spec = Spec(
+        options.target, options.dim, options.method, options.guide, options.optimizer, options.draws,
+        capacity_for(options.particles),
+    )  # fmt: skip
+    recipe = Recipe(spec, knobs, options.seed)
+    keep_compiled()
+    compile(spec)
+
+    chunk = options.every or max(1, min(1000, options.steps // 100))
+    frames: list[Frame] = []
+    started = time.perf_counter()
+    with tqdm(total=options.steps, unit="step", disable=None, file=sys.stderr) as bar:
+        for frame in stream(recipe, options.steps, chunk):
+            frames = [*frames, frame] if options.out else [frame]
+            bar.update(frame.step - bar.n)
+    seconds = time.perf_counter() - started
+    last = frames[-1]
+
+    if options.out:
+        save(options.out, recipe, frames)
+    result = {
+        "recipe": recipe.to_dict(),
+        "steps": last.step,
+        "device": device_name(),
+        "steps_per_second": round(last.step / seconds, 1),
+        "metrics": {k: None if np.isnan(v) else v for k, v in last.metrics.items()},
+    }
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(f"{options.method} on {options.target}, step {last.step}, {result['steps_per_second']} steps/s")
+        for name, value in result["metrics"].items():
+            print(f"  {name:<18} {'undefined' if value is None else format(value, '.6g')}")
+    if not last.finite:
+        print(f"error: diverged at step {last.step + 1}; try a smaller method.step_size.", file=sys.stderr)
+        return 3
+    return 0
+
+
+def save(path: str, recipe: Recipe, frames: list[Frame]) -> None:
+    """Frames as an .npz of plain arrays, first axis the frame: step, particles, ..., one array per metric, and the
+    recipe as JSON text. Reads back with numpy.load(path, allow_pickle=False)."""
+    arrays = {k: np.stack([getattr(f, k) for f in frames]) for k in Frame.__dataclass_fields__ if k != "metrics"}
+    arrays |= {name: np.array([f.metrics[name] for f in frames]) for name in DIAGNOSTICS}
+    np.savez_compressed(path, recipe=json.dumps(recipe.to_dict()), **arrays)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Streamer without a browser: a list of callbacks stands in for the event loop."""
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from app.stream import WRAP, Streamer
+
+
+class Loop:
+    """A hand-cranked event loop that records what was sent."""
+
+    def __init__(self):
+        self.callbacks, self.sent = [], []
+        self.streamer = Streamer(self.sent.append, self.callbacks.append)
+
+    def turn(self):
+        while self.callbacks:
+            self.callbacks.pop(0)()
+
+    def publish(self, value):
+        self.streamer.publish(np.array([0, value], np.float32))
+
+    def values(self):
+        return [float(frame[1]) for frame in self.sent]
+
+    def seqs(self):
+        return [int(frame[0]) for frame in self.sent]
+
+
+@pytest.fixture
+def loop():
+    return Loop()
+
+
+def test_window_is_never_exceeded(loop):
+    for value in range(10):
+        loop.publish(value)
+        loop.turn()
+    assert loop.seqs() == [1, 2]
+    loop.streamer.ack(1)
+    loop.turn()
+    assert loop.seqs() == [1, 2, 3]
+
+
+def test_newest_frame_replaces_a_waiting_one(loop):
+    for value in range(5):
+        loop.publish(value)
+    loop.turn()
+    assert loop.values() == [4]
+    for value in (5, 6, 7, 8):
+        loop.publish(value)
+        loop.turn()
+    loop.streamer.ack(2)
+    loop.turn()
+    assert loop.values() == [4, 5, 8]
+
+
+def test_acknowledging_the_last_frame_frees_the_whole_window(loop):
+    for value in range(2):
+        loop.publish(value)
+        loop.turn()
+    loop.streamer.ack(2)
+    for value in range(2, 5):
+        loop.publish(value)
+        loop.turn()
+    assert loop.seqs() == [1, 2, 3, 4]
+
+
+def test_published_array_is_left_alone(loop):
+    frame = np.array([0, 7], np.float32)
+    loop.streamer.publish(frame)
+    loop.turn()
+    assert frame[0] == 0 and loop.sent[0] is not frame
+
+
+def test_wait_slot_blocks_while_a_frame_waits_or_the_window_is_full(loop):
+    assert loop.streamer.wait_slot(0)
+    loop.publish(0)
+    assert not loop.streamer.wait_slot(0.02)
+    loop.turn()
+    assert loop.streamer.wait_slot(0)  # one in flight, one more allowed
+    loop.publish(1)
+    loop.turn()
+    assert not loop.streamer.wait_slot(0.02)
+
+
+@pytest.mark.parametrize("wake", ["leaves the slot", "ack", "ready"])
+def test_wait_slot_wakes(loop, wake):
+    loop.publish(0)
+    if wake != "leaves the slot":
+        loop.turn()
+        loop.publish(1)
+        loop.turn()
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(loop.streamer.wait_slot(10)))
+    waiter.start()
+    time.sleep(0.05)
+    assert not answers
+    if wake == "ack":
+        loop.streamer.ack(1)
+    elif wake == "ready":
+        loop.streamer.ready()
+    loop.turn()
+    waiter.join(2)
+    assert answers == [True]
+
+
+def test_close_wakes_a_waiter_and_sends_nothing_more(loop):
+    for value in range(2):
+        loop.publish(value)
+        loop.turn()
+    loop.publish(2)
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(loop.streamer.wait_slot(10)))
+    waiter.start()
+    time.sleep(0.05)
+    loop.streamer.close()
+    waiter.join(2)
+    assert answers == [False]
+    loop.streamer.ack(2)
+    loop.publish(3)
+    loop.streamer.ready()
+    loop.turn()
+    assert loop.values() == [0, 1]
+
+
+def test_close_before_the_flush_ran(loop):
+    loop.publish(0)
+    loop.streamer.close()
+    loop.turn()
+    assert not loop.sent
+
+
+def test_ready_forgets_what_was_in_flight_and_resends_the_newest(loop):
+    for value in range(2):
+        loop.publish(value)
+        loop.turn()
+    loop.streamer.ready()
+    loop.turn()
+    assert loop.values() == [0, 1, 1]
+    assert loop.seqs() == [1, 2, 3]
+    loop.streamer.ack(2)  # a late answer from before the reconnect frees nothing
+    loop.publish(2)
+    loop.turn()
+    loop.publish(3)
+    loop.turn()
+    assert loop.seqs() == [1, 2, 3, 4]
+
+
+def test_repeated_ack_releases_lost_frames(loop):
+    loop.publish(0)
+    loop.turn()
+    loop.streamer.ack(1)
+    for value in (1, 2):
+        loop.publish(value)
+        loop.turn()
+    assert not loop.streamer.wait_slot(0)
+    loop.streamer.ack(1)
+    loop.turn()
+    assert loop.values() == [0, 1, 2, 2]
+    loop.streamer.ack(4)
+    loop.streamer.ack(4)  # nothing is missing now, so nothing goes out again
+    loop.turn()
+    assert len(loop.sent) == 4
+
+
+def test_sequence_numbers_wrap(loop):
+    loop.streamer._sent = loop.streamer._acked = WRAP - 2
+    for value in range(3):
+        loop.publish(value)
+        loop.turn()
+    assert loop.seqs() == [WRAP - 1, 0]
+    assert not loop.streamer.wait_slot(0)
+    loop.streamer.ack(0.0)  # counts for both, across the wrap
+    loop.turn()
+    assert loop.seqs() == [WRAP - 1, 0, 1]
+    assert loop.streamer.wait_slot(0)
+    loop.streamer.ack(WRAP - 1)  # late: must not count as "ahead"
+    loop.publish(3)
+    loop.turn()
+    loop.publish(4)
+    loop.turn()
+    assert loop.seqs()[-1] == 2
+
+
+def test_schedule_that_fails_closes_quietly():
+    def schedule(function):
+        raise RuntimeError("the document is gone")
+
+    streamer = Streamer(lambda frame: None, schedule)
+    streamer.publish(np.zeros(2, np.float32))
+    assert not streamer.wait_slot(0)
+
+
+def test_acked_per_second_counts_drawn_frames_of_the_last_second(loop, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("app.stream.time.monotonic", lambda: now[0])
+    for seq in (1, 2, 3):
+        loop.publish(seq)
+        loop.turn()
+        loop.streamer.ack(seq)
+        now[0] += 0.4
+    assert loop.streamer.acked_per_second == 2
+    now[0] += 2
+    assert loop.streamer.acked_per_second == 0
