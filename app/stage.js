@@ -257,6 +257,7 @@ export function render({model, el}) {
   function onMessage(message) {
     if (message.export) return exportStage(message.export);
     if (message.copy) return copyText(message.copy);
+    if (message.copy_link) return copyText(location.origin + location.pathname + message.copy_link);
     if (message.url !== undefined) return history.replaceState(history.state, "", location.pathname + message.url);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
     const frame = new Float32Array(message.buffer, message.byteOffset, message.length);

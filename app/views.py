@@ -84,6 +84,10 @@ class Stage(JSComponent):
         """Put text on the user's clipboard."""
         self._send_msg({"copy": text})
 
+    def copy_link(self, query: str) -> None:
+        """Put the page's address with this query on the user's clipboard."""
+        self._send_msg({"copy_link": query})
+
     def set_url(self, query: str) -> None:
         """Show "?a=1&b=2" in the address bar, without a reload or a history entry."""
         self._send_msg({"url": query})

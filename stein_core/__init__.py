@@ -12,11 +12,11 @@ from stein_core.recipe import Recipe, Spec, capacity_for
 from stein_core.registry import (
     BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Knob, UnknownName,
 )  # fmt: skip
-from stein_core.runner import Stepper, collect, compile, keep_compiled, stream, target_of
+from stein_core.runner import Stepper, collect, compile, device_name, keep_compiled, stream, target_of
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 __all__ = [
     "BANDWIDTHS", "DIAGNOSTICS", "FORCE_SCALES", "GUIDES", "KERNELS", "METHODS", "OPTIMIZERS", "TARGETS",
     "Forces", "Frame", "Guide", "Knob", "Method", "Recipe", "Spec", "State", "Stepper", "Target", "UnknownName",
-    "capacity_for", "collect", "compile", "from_numpyro", "keep_compiled", "stream", "target_of",
+    "capacity_for", "collect", "compile", "device_name", "from_numpyro", "keep_compiled", "stream", "target_of",
 ]  # fmt: skip

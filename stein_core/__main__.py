@@ -9,20 +9,13 @@ import sys
 import time
 from importlib.metadata import version
 
-import jax
 import numpy as np
 from tqdm import tqdm
 
 from stein_core import (
     BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
-    Frame, Recipe, Spec, capacity_for, compile, keep_compiled, stream,
+    Frame, Recipe, Spec, capacity_for, compile, device_name, keep_compiled, stream,
 )  # fmt: skip
-
-
-def device_name() -> str:
-    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
-    device = jax.devices()[0]
-    return "CPU" if device.platform == "cpu" else device.device_kind
 
 
 def main(arguments: list[str] | None = None) -> int:

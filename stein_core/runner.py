@@ -269,3 +269,9 @@ def keep_compiled(folder: str | None = None) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     return path
+
+
+def device_name() -> str:
+    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
+    device = jax.devices()[0]
+    return "CPU" if device.platform == "cpu" else device.device_kind

@@ -1,0 +1,51 @@
+"""Widgets from knobs: the only place that knows which widget shows which knob."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import panel_material_ui as pmui
+
+from stein_core import Knob
+
+WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
+PER_DECADE = 20  # stops of a logarithmic slider
+SHOWN = {"method.particles": 256, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
+
+
+def logarithmic(knob: Knob) -> list[float]:
+    """The stops of a logarithmic slider: 20 a decade to three digits, after an exact zero for scale "log0"."""
+    low, high = SHOWN.get(knob.name, (knob.low if knob.low > 0 else 1e-2, knob.high))
+    count = int(round(PER_DECADE * np.log10(high / low))) + 1
+    stops = [float(f"{v:.3g}") for v in np.geomspace(low, high, count)]
+    return [0.0, *stops] if knob.scale == "log0" else stops
+
+
+def widget(knob: Knob, turned: Callable[[str, Any], None]):
+    """The widget of `knob`; `turned(name, value)` hears of every move of the user's."""
+    label = knob.label or knob.name
+    if knob.choices is not None:
+        options = {entry.label: entry.name for entry in knob.choices.entries()}
+        made = pmui.Select(label=label, options=options, value=knob.default, description=knob.help, size="small", **WIDTH)
+    elif knob.scale in ("log", "log0"):
+        made = pmui.DiscreteSlider(label=label, options=_stops(knob, knob.default), value=knob.default, **WIDTH)
+    elif knob.scale == "integer":
+        end = int(SHOWN.get(knob.name, knob.high))
+        made = pmui.IntSlider(label=label, start=int(knob.low), end=end, value=knob.default, **WIDTH)
+    else:
+        made = pmui.FloatSlider(label=label, start=knob.low, end=knob.high, step=0.1, value=knob.default, **WIDTH)
+    made.param.watch(lambda event: turned(knob.name, event.new), "value")
+    return made
+
+
+def place(made, knob: Knob, value: Any) -> None:
+    """Show `value` on the widget of `knob`, also where it lies between two stops."""
+    if knob.scale in ("log", "log0") and value not in made.options:
+        made.param.update(options=_stops(knob, value), value=value)
+    elif made.value != value:
+        made.value = value
+
+
+def _stops(knob: Knob, value: float) -> list[float]:
+    return sorted({*logarithmic(knob), float(value)})

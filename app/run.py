@@ -1,0 +1,162 @@
+"""A run: one to three methods on one clock, with its history. Bookkeeping only: no thread, no widget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from app.setup import MOST_CHANGES, Setup, all_knobs
+from stein_core import Frame, State, Stepper
+
+HISTORY_BYTES = 64e6
+HISTORY_FRAMES = 600
+EDITS = ("add", "remove")
+
+
+class Past(NamedTuple):
+    """One entry of the history: what it takes to go on from there."""
+
+    clock: int
+    states: list[State]
+    knobs: dict[str, Any]
+    changes: int  # how many entries of `changes` had happened
+
+
+class Run:
+    """Steppers of one Setup, their states, and what was changed on the way.
+
+    knobs: the present values over all panels. changes: (step, name, value) since the start. pending: changes still to
+    come from a link. history, position: the run so far and the entry that is shown.
+    """
+
+    def __init__(self, setup: Setup, steppers: list[Stepper]):
+        self.setup, self.steppers = setup, steppers
+        self.knobs = dict(setup.knobs)
+        self.changes: list[tuple] = []
+        self.pending = list(setup.changes)
+        self.clock = 0
+        self.states = [self._spare(stepper) for stepper in steppers]
+        self.frames: list[Frame] = []
+        self.history: list[Past] = []
+        self.position = 0
+
+    @property
+    def capacity(self) -> int:
+        """Most particles the compiled programs hold."""
+        return max(stepper.spec.capacity for stepper in self.steppers)
+
+    @property
+    def count(self) -> int:
+        """Number of particles of the methods that have more than one."""
+        return self.knobs.get("method.particles", all_knobs()["method.particles"].default)
+
+    def advance(self, steps: int) -> Stepper | None:
+        """Up to `steps` steps on (a pending change may come first); the stepper that diverged, if one did."""
+        self._forget_later()
+        while self.pending and self.pending[0][0] <= self.clock:
+            self._apply(*self.pending.pop(0)[1:])
+        if self.pending:
+            steps = min(steps, self.pending[0][0] - self.clock)
+        self.states = [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, self.states)]
+        reached = [int(state.step) for state in self.states]
+        goal, self.clock = self.clock + steps, min(reached)
+        return None if self.clock == goal else self.steppers[reached.index(self.clock)]
+
+    def look(self) -> list[Frame]:
+        """The frames of this moment, which also enter the history."""
+        self.frames = [stepper.look(state, self._of(stepper)) for stepper, state in zip(self.steppers, self.states)]
+        past = Past(self.clock, self.states, dict(self.knobs), len(self.changes))
+        if not self.history:
+            self.history = [past]
+        elif self.position == len(self.history) - 1:
+            if self.history[-1].clock == self.clock:
+                self.history[-1] = past
+            else:
+                self.history.append(past)
+                self._thin()
+            self.position = len(self.history) - 1
+        return self.frames
+
+    def change(self, name: str, value: Any) -> None:
+        """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated."""
+        self._forget_later()
+        self.pending = []
+        self._apply(name, value)
+
+    def rewind(self, position: int) -> None:
+        """Back (or forward) to an entry of the history. Knobs stay as they are, but for the particle count."""
+        if not self.history:
+            return
+        self.position = min(max(position, 0), len(self.history) - 1)
+        past = self.history[self.position]
+        self.clock = past.clock
+        self.knobs = {**self.knobs, "method.particles": past.knobs.get("method.particles", self.count)}
+        self.states = [padded(state, self._spare(stepper)) for stepper, state in zip(self.steppers, past.states)]
+
+    def grow(self, steppers: list[Stepper]) -> None:
+        """Go on with the same programs of a larger capacity."""
+        self.steppers = steppers
+        self.states = [padded(state, self._spare(s)) for s, state in zip(steppers, self.states)]
+
+    def present(self) -> Setup:
+        """The Setup that repeats the run up to here. A dragged slider leaves many changes; where they are too many for
+        a link, the present values stand for the whole run."""
+        if len(self.changes) > MOST_CHANGES:
+            return replace(self.setup, knobs=self.knobs, changes=(), steps=self.clock)
+        return replace(self.setup, changes=tuple(self.changes), steps=self.clock)
+
+    def _apply(self, name: str, value: Any) -> None:
+        if name == "remove" and not (0 <= value < self.count and self.count > 1):
+            return
+        results = [s.change(state, self._of(s), name, value) for s, state in zip(self.steppers, self.states)]
+        self.states = [state for state, _ in results]
+        if name in EDITS:
+            self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
+        else:
+            self.knobs = {**self.knobs, name: value}
+            if self.clock == 0:
+                self.setup = replace(self.setup, knobs=self.knobs)
+                return
+            if self.changes and self.changes[-1][:2] == (self.clock, name):
+                self.changes.pop()
+        self.changes.append((self.clock, name, value))
+
+    def _forget_later(self) -> None:
+        """Going on from a frame of the past: what came after it never happened."""
+        if self.position >= len(self.history) - 1:
+            return
+        past = self.history[self.position]
+        del self.history[self.position + 1 :], self.changes[past.changes :]
+        self.pending = []
+        for name, value in self.knobs.items():  # knobs that were turned later keep their present value
+            if past.knobs.get(name, all_knobs()[name].default) != value:
+                self.changes.append((self.clock, name, value))
+
+    def _thin(self) -> None:
+        """Every other entry goes once there are too many: the whole run stays in reach, at a coarser grain."""
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.states))
+        if len(self.history) > max(8, min(HISTORY_FRAMES, HISTORY_BYTES / size)):
+            self.history = [*self.history[:-1:2], self.history[-1]]
+
+    def _spare(self, stepper: Stepper) -> State:
+        knobs = {name: value for name, value in self.setup.knobs.items() if name in stepper.knobs}
+        return stepper.reset(self.setup.seed, knobs)
+
+    def _of(self, stepper: Stepper) -> dict[str, Any]:
+        return {name: value for name, value in self.knobs.items() if name in stepper.knobs}
+
+
+def padded(small: State, spare: State) -> State:
+    """`small` in the capacity of `spare`, whose rows stand in for those that `small` has not."""
+
+    def grow(old, new):
+        if np.shape(old) == np.shape(new):
+            return old
+        new = np.array(new)
+        new[: len(old)] = old
+        return new
+
+    return jax.tree.map(grow, small, spare)

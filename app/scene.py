@@ -1,0 +1,61 @@
+"""What stands still on a stage: the target's density, its contours, axes and the list of read-outs."""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+
+import contourpy
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
+
+GRID = 160
+MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass inside each contour
+
+
+def scene(spec: Spec, methods: tuple[str, ...]) -> dict:
+    """The `scene` of `views.Stage` for one target and up to three methods."""
+    return {
+        "titles": [METHODS[method].label for method in methods],
+        "metrics": [
+            {"name": e.name, "label": e.label, "log": e.facts.get("log", False), "help": e.summary}
+            for e in DIAGNOSTICS.entries()
+        ],
+        **_density(spec.target, spec.dim),
+    }
+
+
+@lru_cache(maxsize=64)
+def _density(name: str, dim: int) -> dict:
+    """Extent, labels, and contours that hold 10 to 99 % of the visible mass (the curve of the density in one
+    dimension). Above two dimensions it is the slice through the target's centre."""
+    target = target_of(Spec(name, dim))
+    x0, x1, y0, y1 = target.extent
+    density = jax.jit(jax.vmap(target.log_density))
+    x = np.linspace(x0, x1, GRID)
+    if dim == 1:
+        log_p = np.asarray(density(jnp.float32(x[:, None])), float)
+        p = np.exp(log_p - log_p.max())
+        curve = np.stack([x, p], axis=1).ravel().round(4).tolist()
+        labels = [target.coordinates[0], "density / its maximum"]
+        return {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None, "curve": curve}
+
+    y = np.linspace(y0, y1, GRID)
+    points = np.tile(np.float32(target.center), (GRID * GRID, 1))
+    points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    log_p = np.asarray(density(points), float).reshape(GRID, GRID)
+    p = np.exp(log_p - log_p.max())
+    ranked = np.sort(p.ravel())[::-1]
+    shares = np.cumsum(ranked) / ranked.sum()
+    levels = [ranked[np.searchsorted(shares, mass)] for mass in MASSES]
+    generator = contourpy.contour_generator(x, y, p)
+    lines = [line.ravel().round(4).tolist() for level in levels for line in generator.lines(level)]
+    shade = np.uint8(255 * np.sqrt(p))  # the square root keeps a wide, low mode visible beside a sharp one
+    labels = list(target.coordinates[:2])
+    if dim > 2:
+        labels[0] += f"   (contours: slice through the centre of {dim} dimensions)"
+    image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
+    return {"extent": [x0, x1, y0, y1], "labels": labels, "contours": lines, "image": image, "curve": None}

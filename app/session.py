@@ -1,0 +1,281 @@
+"""One visitor's session: a worker thread that owns a Run.
+
+The page sends commands through a queue and hears back through `tell` and through packed frames (the Streamer); it
+never touches the run itself, so nothing needs a lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Callable
+
+import numpy as np
+
+from app.run import Run
+from app.setup import CAPACITY, Setup, all_knobs
+from app.stream import Streamer
+from app.views import pack
+from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
+
+log = logging.getLogger(__name__)
+
+FIRST_CAPACITY = 32  # a small run starts on a small program; the large one is compiled behind it, before it is needed
+LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
+TELL_EVERY = 0.25  # seconds between reports of what changes all the time
+
+_compilers = ThreadPoolExecutor(2, "compile")
+
+
+class Session:
+    """A Setup that runs on a worker thread. Every public method returns at once.
+
+    streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, knobs,
+    playing, status, alarm, step, steps_per_second, history (length, position). close() ends the thread.
+    """
+
+    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None]):
+        self._streamer, self._tell = streamer, tell
+        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        self._closed = self._dirty = False
+        self._speed, self._seconds_per_step, self._told = 1, 0.0, (0.0, 0)
+        self._run: Run | None = None
+        self._deferred = None
+        self._begin(setup)
+        self._thread = threading.Thread(target=self._work, name="session", daemon=True)
+        self._thread.start()
+
+    # ---- commands, from the page
+
+    def play(self, on: bool):
+        self._put(self._play, on)
+
+    def step(self):
+        """One step, then pause."""
+        self._put(self._one_step)
+
+    def reset(self, seed: int | None = None):
+        """Back to step 0 with the knobs as they are, and with another seed if one is given."""
+        self._put(lambda: self._choose({} if seed is None else {"seed": seed}))
+
+    def turn(self, name: str, value: Any):
+        """One knob. Paused, it changes the forces shown and nothing else."""
+        self._put(self._change, name, value)
+
+    def add(self, point):
+        """A particle more, at a point of the stage."""
+        self._put(self._change, "add", tuple(float(f"{v:.5g}") for v in point))
+
+    def remove(self, index: int):
+        self._put(self._change, "remove", int(index))
+
+    def speed(self, steps_per_frame: int):
+        self._put(setattr, self, "_speed", int(steps_per_frame))
+
+    def choose(self, **fields):
+        """Another method, target, dimension or optimiser: compiled, then started afresh with the knobs carried over."""
+        self._put(self._choose, fields)
+
+    def open(self, setup: Setup):
+        """Another Setup altogether: a preset or a link."""
+        self._put(self._begin, setup)
+
+    def rewind(self, position: int):
+        """Show this entry of the history and pause there; going on from it forgets what came later."""
+        self._put(self._rewind, position)
+
+    def back(self):
+        """One frame back."""
+        self._put(lambda: self._run and self._rewind(self._run.position - 1))
+
+    def close(self):
+        """End the thread; may be called twice."""
+        self._closed = True
+        self._streamer.close()
+        self._put(lambda: None)
+
+    # ---- what the page may read
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The newest frames, one a panel."""
+        return self._run.frames if self._run else []
+
+    def shown(self) -> tuple[Setup, int]:
+        """The Setup that repeats what is on screen, its `steps` included, and the capacity it runs at."""
+        run = self._run
+        return (run.present(), run.capacity) if run else (self._setup, FIRST_CAPACITY)
+
+    def link(self) -> str:
+        """The query for the address bar: the picture when paused, else a run that plays."""
+        setup, _ = self.shown()
+        return (replace(setup, steps=0) if self._playing else setup).to_query()
+
+    # ---- the worker
+
+    def _put(self, command, *arguments):
+        self._commands.put((command, arguments))
+
+    def _work(self):
+        while not self._closed:
+            try:
+                command, arguments = self._commands.get(block=not self._busy())
+            except queue.Empty:
+                command, arguments = self._frame, ()
+            try:
+                command(*arguments)
+            except Exception as error:
+                log.exception("session")
+                self._dirty = False
+                self._stop(f"{error}" if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+
+    def _busy(self) -> bool:
+        return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
+
+    def _frame(self):
+        """One frame: on by some steps if there is anything to do, then look."""
+        if not self._streamer.wait_slot(0.05):
+            return
+        run, catching_up = self._run, self._run.clock < self._goal
+        if self._playing or catching_up:
+            budget = int(LONGEST_ADVANCE / self._seconds_per_step) if self._seconds_per_step else 1
+            self._advance(max(1, min(budget, self._goal - run.clock if catching_up else self._speed)))
+        self._look()
+        if catching_up:
+            left = self._goal - run.clock
+            self._tell({"status": f"running to step {self._goal}: {left} to go" if left > 0 else ""})
+
+    def _advance(self, steps: int):
+        run, before, started = self._run, self._run.clock, time.perf_counter()
+        knobs = run.knobs
+        diverged = run.advance(steps)
+        seconds = (time.perf_counter() - started) / max(run.clock - before, 1)
+        self._seconds_per_step += (seconds - self._seconds_per_step) * (0.2 if self._seconds_per_step else 1.0)
+        if run.knobs is not knobs:  # a change that came with a link
+            self._tell({"knobs": run.knobs})
+        if diverged:
+            name = METHODS[diverged.spec.method].label
+            self._stop(f"{name} diverged at step {run.clock + 1}: try a smaller step size, then Reset (R).")
+
+    def _stop(self, alarm: str):
+        self._playing, self._goal = False, 0
+        self._tell({"playing": False, "status": "", "alarm": alarm})
+
+    def _look(self):
+        run, self._dirty = self._run, False
+        frames = run.look()
+        self._streamer.publish(pack([
+            (f.step, [f.metrics[name] for name in DIAGNOSTICS], rows(f), stepper.spec.guide != "point")
+            for stepper, f in zip(run.steppers, frames)
+        ]))  # fmt: skip
+        now, (then, step) = time.monotonic(), self._told
+        if now - then > TELL_EVERY or not self._playing:
+            rate = (run.clock - step) / (now - then) if self._playing else 0.0
+            self._told = now, run.clock
+            history = len(run.history), run.position
+            self._tell({"step": run.clock, "steps_per_second": max(rate, 0.0), "history": history})
+
+    # ---- what the commands do
+
+    def _play(self, on: bool):
+        self._playing, self._goal, self._told = on, 0, (time.monotonic(), self._run.clock if self._run else 0)
+        self._tell({"playing": on, "alarm": ""})
+
+    def _one_step(self):
+        self._play(False)
+        if self._run:
+            self._advance(1)
+            self._look()
+
+    def _choose(self, fields):
+        knobs = self._run.knobs if self._run else self._setup.knobs
+        setup = replace(self._setup, knobs=knobs, changes=(), steps=0, **({"dim": None} if "target" in fields else {}))
+        self._begin(replace(setup, **fields), self._playing)
+
+    def _change(self, name: str, value: Any):
+        run = self._run
+        if run is None:  # still compiling: it will start with this value
+            if name in all_knobs():
+                self._setup = replace(self._setup, knobs={**self._setup.knobs, name: value})
+            return
+        wanted = {"add": run.count + 1, "method.particles": value}.get(name, 1)
+        if wanted > CAPACITY:
+            raise ValueError(f"{CAPACITY} particles are the most that this page shows.")
+        if wanted > run.capacity > 1:
+            self._deferred = (name, value)
+            self._compile(CAPACITY)
+            return
+        self._goal = 0
+        run.change(name, value)
+        if name in ("add", "remove"):
+            self._tell({"knobs": run.knobs})
+        elif run.clock == 0 and name.split(".")[0] in ("init", "guide"):
+            self._choose({})  # the start itself has changed
+        self._dirty = True
+
+    def _rewind(self, position: int):
+        if self._run:
+            self._playing, self._goal, self._dirty = False, 0, True
+            self._run.rewind(position)
+            self._tell({"playing": False, "alarm": "", "knobs": self._run.knobs})
+
+    # ---- compiling and starting
+
+    def _begin(self, setup: Setup, playing: bool | None = None):
+        self._setup, self._run, self._deferred = setup, None, None
+        self._goal = setup.steps
+        self._playing = setup.steps == 0 if playing is None else playing
+        self._seconds_per_step = 0.0
+        self._tell({"setup": setup, "playing": self._playing, "alarm": ""})
+        particles = setup.knobs.get("method.particles", all_knobs()["method.particles"].default)
+        self._compile(FIRST_CAPACITY if particles <= FIRST_CAPACITY else CAPACITY)
+
+    def _compile(self, capacity: int):
+        specs = [self._setup.spec(method, capacity) for method in self._setup.methods]
+        ticket = self._ticket = object()
+        self._tell({"status": f"compiling {', '.join(METHODS[spec.method].label for spec in specs)} …"})
+
+        def work():
+            try:
+                self._put(self._ready, ticket, [compile(spec) for spec in specs if not self._closed])
+            except Exception as error:  # the worker shows it, as any other
+                self._put(_raise, error)
+
+        _compilers.submit(work)
+
+    def _ready(self, ticket: object, steppers: list[Stepper]):
+        if ticket is not self._ticket or self._closed:
+            return  # another choice was made meanwhile
+        if self._run:
+            self._run.grow(steppers)
+        else:
+            self._run = Run(self._setup, steppers)
+            if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
+                _compilers.submit(self._compile_ahead, ticket)
+        self._tell({"status": ""})
+        self._dirty = True
+        if self._deferred:
+            deferred, self._deferred = self._deferred, None
+            self._change(*deferred)
+
+    def _compile_ahead(self, ticket: object):
+        for method in self._setup.methods:
+            if ticket is self._ticket and not self._closed:
+                compile(self._setup.spec(method, CAPACITY))
+
+
+def rows(frame: Frame) -> np.ndarray:
+    """What the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two coordinates."""
+    d = frame.locations.shape[1]
+    flat = np.zeros((len(frame.locations), 4, 2), np.float32)
+    for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
+        flat[:, k, : min(d, 2)] = values[:, :2]
+    return flat.reshape(-1, 8)
+
+
+def _raise(error: Exception):
+    raise error

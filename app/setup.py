@@ -1,0 +1,128 @@
+"""A Setup: what a page shows, as a value. It is the link in the address bar, a preset, and one Recipe a panel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Mapping
+from urllib.parse import urlencode
+
+from stein_core import METHODS, Recipe, Spec
+from stein_core.recipe import COMMON
+from stein_core.registry import unknown
+
+PANELS = 3
+CAPACITY = 256  # most particles a page shows
+MOST_STEPS = 100_000  # a link is run up to here at most
+MOST_CHANGES = 100  # beyond this a link would outgrow what browsers carry
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One to three methods on one target, seed and clock.
+
+    knobs: name -> value over all methods (each takes the ones it has). changes: (step, name, value) as in Recipe.
+    steps: where the picture was taken; 0 means that it plays from the start. Checked by building every Recipe: a bad
+    value raises ValueError.
+    """
+
+    target: str = "oring"
+    methods: tuple[str, ...] = ("svgd", "smi")
+    dim: int | None = None
+    optimizer: str = "adam"
+    draws: int = 10
+    seed: int = 0
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[tuple[int, str, Any], ...] = ()
+    steps: int = 0
+
+    def __post_init__(self):
+        if not 1 <= len(self.methods) <= PANELS or len(set(self.methods)) < len(self.methods):
+            raise ValueError(f"methods = {','.join(self.methods)!r}; allowed: 1 to {PANELS} different ones.")
+        if not 0 <= self.steps <= MOST_STEPS:
+            raise ValueError(f"steps = {self.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
+        known = all_knobs()
+        for name in self.knobs:
+            if name not in known:
+                raise unknown("knob", name, known)
+        object.__setattr__(self, "knobs", {name: known[name].check(value) for name, value in self.knobs.items()})
+        for method in self.methods:
+            self.recipe(method, CAPACITY)
+
+    def spec(self, method: str, capacity: int) -> Spec:
+        """The Spec of one panel."""
+        return Spec(self.target, self.dim, method, None, self.optimizer, self.draws, capacity)
+
+    def recipe(self, method: str, capacity: int) -> Recipe:
+        """The Recipe of one panel: the knobs and changes that its method knows."""
+        spec = self.spec(method, capacity)
+        known = {*spec.knobs(), "add", "remove"}
+        knobs = {k: v for k, v in self.knobs.items() if k in known}
+        return Recipe(spec, knobs, self.seed, tuple(c for c in self.changes if c[1] in known))
+
+    def to_query(self) -> str:
+        """ "?target=...": only what differs from the defaults, numbers as short as they read back the same."""
+        plain = Setup(methods=self.methods)
+        fields: dict[str, Any] = {"target": self.target, "methods": ",".join(self.methods)}
+        for name in ("dim", "optimizer", "draws", "seed", "steps"):
+            if getattr(self, name) != getattr(plain, name):
+                fields[name] = getattr(self, name)
+        known = all_knobs()
+        fields |= {k: _text(v) for k, v in self.knobs.items() if v != known[k].default}
+        if self.changes:
+            fields["changes"] = ";".join(f"{s}~{n}~{_text(v)}" for s, n, v in self.changes)
+        return "?" + urlencode(fields, safe=",;~:")
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> tuple["Setup", list[str]]:
+        """The Setup of a link, and one sentence for everything in it that was wrong and replaced by the default."""
+        setup, problems = cls(), []
+
+        def take(**change):
+            nonlocal setup
+            try:
+                setup = replace(setup, **change)
+            except ValueError as error:
+                problems.append(str(error))
+
+        for name in ("target", "dim", "optimizer", "draws", "seed", "steps"):
+            if name in query:
+                try:
+                    take(**{name: query[name] if name in ("target", "optimizer") else int(query[name])})
+                except ValueError:
+                    problems.append(f"{name} = {query[name]!r} is not a whole number.")
+        if "methods" in query:
+            take(methods=tuple(query["methods"].split(",")))
+        for name, value in query.items():
+            if "." in name:
+                take(knobs={**setup.knobs, name: value})
+            elif name not in (*cls.__dataclass_fields__, "theme"):
+                problems.append(f"unknown field {name!r} in the link; it was left out.")
+        if "changes" in query:
+            try:
+                take(changes=tuple(_change(item) for item in query["changes"].split(";")))
+            except (ValueError, KeyError):
+                problems.append("the changes in the link could not be read; they were left out.")
+        return setup, problems
+
+
+@cache
+def all_knobs() -> dict[str, Any]:
+    """Every knob of any method, by name."""
+    knobs = {knob.name: knob for knob in COMMON}
+    for method in METHODS:
+        knobs |= Spec(method=method).knobs()
+    return knobs
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return ",".join(_text(v) for v in value)
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _change(item: str) -> tuple[int, str, Any]:
+    step, name, value = item.split("~")
+    if name == "add":
+        return int(step), name, tuple(float(v) for v in value.split(","))
+    return int(step), name, int(value) if name == "remove" else all_knobs()[name].check(value)
