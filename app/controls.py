@@ -29,7 +29,8 @@ def widget(knob: Knob, turned: Callable[[str, Any], None]):
         options = {entry.label: entry.name for entry in knob.choices.entries()}
         made = pmui.Select(label=label, options=options, value=knob.default, description=knob.help, size="small", **WIDTH)
     elif knob.scale in ("log", "log0"):
-        made = pmui.DiscreteSlider(label=label, options=_stops(knob, knob.default), value=knob.default, **WIDTH)
+        options = _stops(knob, knob.default)
+        made = pmui.DiscreteSlider(label=label, options=options, value=knob.default, formatter="%.4g", **WIDTH)
     elif knob.scale == "integer":
         end = int(SHOWN.get(knob.name, knob.high))
         made = pmui.IntSlider(label=label, start=int(knob.low), end=end, value=knob.default, **WIDTH)

@@ -28,10 +28,15 @@ function ticks(lo, hi, count) {
   return out;
 }
 
-// Where data coordinates lie on a panel of w x h CSS pixels.
-function mapping([x0, x1, y0, y1], w, h) {
-  const kx = (w - LEFT - RIGHT) / (x1 - x0), ky = (h - TOP - BOTTOM) / (y1 - y0);
-  return {w, h, kx, ky, x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
+// Where data coordinates lie on a panel of w x h CSS pixels; `equal` widens one range so that both axes share a unit.
+function mapping([x0, x1, y0, y1], w, h, equal) {
+  const width = w - LEFT - RIGHT, height = h - TOP - BOTTOM;
+  if (equal) {
+    const unit = Math.max((x1 - x0) / width, (y1 - y0) / height), dx = (unit * width - x1 + x0) / 2, dy = (unit * height - y1 + y0) / 2;
+    [x0, x1, y0, y1] = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
+  }
+  const kx = width / (x1 - x0), ky = height / (y1 - y0);
+  return {w, h, kx, ky, extent: [x0, x1, y0, y1], x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
     data: (px, py) => [x0 + (px - LEFT) / kx, y0 + (h - BOTTOM - py) / ky],
     holds: (px, py) => px >= LEFT && px <= w - RIGHT && py >= TOP && py <= h - BOTTOM};
 }
@@ -58,10 +63,10 @@ function clipPlot(ctx, map) {
 }
 
 function drawBackground(ctx, map, scene, shade, theme, family) {
-  const {w, h} = map;
   ctx.save();
   clipPlot(ctx, map);
-  if (shade) ctx.drawImage(shade, LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
+  const [x0, x1, y0, y1] = scene.extent;
+  if (shade) ctx.drawImage(shade, map.x(x0), map.y(y1), (x1 - x0) * map.kx, (y1 - y0) * map.ky);
   ctx.strokeStyle = ctx.fillStyle = theme.contour;
   if (scene.curve) {
     const c = scene.curve;
@@ -84,8 +89,8 @@ function drawBackground(ctx, map, scene, shade, theme, family) {
   drawAxes(ctx, map, scene, theme, family);
 }
 
-function drawAxes(ctx, map, {extent: [x0, x1, y0, y1], labels}, theme, family) {
-  const {w, h} = map, text = v => String(v).replace("-", "−");
+function drawAxes(ctx, map, {labels}, theme, family) {
+  const {w, h, extent: [x0, x1, y0, y1]} = map, text = v => String(v).replace("-", "−");
   ctx.lineWidth = 1;
   ctx.strokeStyle = theme.line;
   ctx.fillStyle = theme.muted;

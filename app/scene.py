@@ -58,4 +58,7 @@ def _density(name: str, dim: int) -> dict:
     if dim > 2:
         labels[0] += f"   (contours: slice through the centre of {dim} dimensions)"
     image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
-    return {"extent": [x0, x1, y0, y1], "labels": labels, "contours": lines, "image": image, "curve": None}
+    equal = target.log_normalizer is not None  # a posterior's coordinates have units of their own, a shape's have not
+    return {
+        "extent": [x0, x1, y0, y1], "equal": equal, "labels": labels, "contours": lines, "image": image, "curve": None,
+    }  # fmt: skip

@@ -26,9 +26,11 @@ log = logging.getLogger(__name__)
 
 FIRST_CAPACITY = 32  # a small run starts on a small program; the large one is compiled behind it, before it is needed
 LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
+LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.25  # seconds between reports of what changes all the time
 
 _compilers = ThreadPoolExecutor(2, "compile")
+_ahead = ThreadPoolExecutor(1, "compile-ahead")
 
 
 class Session:
@@ -142,8 +144,9 @@ class Session:
             return
         run, catching_up = self._run, self._run.clock < self._goal
         if self._playing or catching_up:
-            budget = int(LONGEST_ADVANCE / self._seconds_per_step) if self._seconds_per_step else 1
-            self._advance(max(1, min(budget, self._goal - run.clock if catching_up else self._speed)))
+            longest, wanted = (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
+            affordable = int(longest / self._seconds_per_step) if self._seconds_per_step else 1
+            self._advance(max(1, min(affordable, wanted)))
         self._look()
         if catching_up:
             left = self._goal - run.clock
@@ -154,7 +157,7 @@ class Session:
         knobs = run.knobs
         diverged = run.advance(steps)
         seconds = (time.perf_counter() - started) / max(run.clock - before, 1)
-        self._seconds_per_step += (seconds - self._seconds_per_step) * (0.2 if self._seconds_per_step else 1.0)
+        self._seconds_per_step += (seconds - self._seconds_per_step) * (0.5 if self._seconds_per_step else 1.0)
         if run.knobs is not knobs:  # a change that came with a link
             self._tell({"knobs": run.knobs})
         if diverged:
@@ -255,7 +258,7 @@ class Session:
         else:
             self._run = Run(self._setup, steppers)
             if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
-                _compilers.submit(self._compile_ahead, ticket)
+                _ahead.submit(self._compile_ahead, ticket)
         self._tell({"status": ""})
         self._dirty = True
         if self._deferred:

@@ -37,7 +37,8 @@ def build() -> pmui.Page:
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     page = pmui.Page(
         title="Steinlab",
-        sidebar_width=330,
+        sidebar_width=320,
+        sx={".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}},
         theme_config={"light": THEME, "dark": DARK},
         theme_toggle=True,
         dark_theme=query.get("theme") == "dark",

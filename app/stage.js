@@ -36,7 +36,7 @@ export function render({model, el}) {
 
   let cards = [], panels = [], key = "", family = "", map = null, background = null, legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
-  let scale = 0, hover = -1, lastFrame = 0, idleAcks = 0;
+  let tabbed = false, scale = 0, hover = -1, lastFrame = 0, idleAcks = 0;
   const hook = window.steinlab = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
@@ -79,10 +79,10 @@ export function render({model, el}) {
     const columns = root.clientWidth < 220 * cards.length ? 1 : cards.length;
     deck.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
     const ratio = devicePixelRatio, w = cards[0].canvas.clientWidth;
-    const h = Math.round(Math.min(w * 1.15, Math.max(260, innerHeight * 0.52)));
+    const h = Math.round(Math.min(w * 1.15, Math.max(260, innerHeight * 0.5)));
     const {scene} = model;
     family = getComputedStyle(root).fontFamily;
-    map = mapping(scene.extent, w, h);
+    map = mapping(scene.extent, w, h, scene.equal);
     legendCtx = sizedCanvas(legend, root.clientWidth, LEGEND, ratio);
     const shade = scene.image && shadeImage(scene.image, theme().shade);
     background = ctx => drawBackground(ctx, map, scene, shade, theme(), family);
@@ -231,12 +231,16 @@ export function render({model, el}) {
   function onKey(e) {
     const target = e.composedPath()[0];
     if (!root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
-    if (e.key === " " && target.closest?.("button, [role=button]")) return;
+    // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
+    if (e.key === "Tab") tabbed = true;
+    if (e.key === " " && tabbed && target.closest?.("button, [role=button]")) return;
     if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
     else if ((e.key === "Delete" || e.key === "Backspace") && hover >= 0) remove(hover);
     else return;
     e.preventDefault();
   }
+
+  const onPointer = () => { tabbed = false; };
 
   function exportStage(kind) {
     const {w, h} = map, width = cards.length * (w + GAP) + GAP, height = h + LEGEND + 2 * GAP, now = look();
@@ -279,6 +283,7 @@ export function render({model, el}) {
   resizer.observe(root);
   addEventListener("resize", layout);  // height and zoom, which the observer does not see
   document.addEventListener("keydown", onKey);
+  document.addEventListener("pointerdown", onPointer);
   model.on("msg:custom", onMessage);
   model.on("scene", rebuild);
   model.on("show", repaint);
@@ -292,6 +297,7 @@ export function render({model, el}) {
     cancelAnimationFrame(raf);
     clearTimeout(slowTimer);
     document.removeEventListener("keydown", onKey);
+    document.removeEventListener("pointerdown", onPointer);
   });
   showTexts();
   rebuild();

@@ -9,6 +9,35 @@ import numpy as np
 WRAP = 2**24  # float32 counts exactly up to here, and the number travels as float32
 
 
+class Mailbox:
+    """News from a worker thread to the event loop: a call merges a dict into what waits, one delivery takes it all.
+
+    schedule: runs a function on the event loop soon. deliver: called there with the merged dict, in order.
+    """
+
+    def __init__(self, schedule: Callable[[Callable], None], deliver: Callable[[dict], None]):
+        self._schedule, self._deliver = schedule, deliver
+        self._lock = threading.Lock()
+        self._waiting: dict = {}
+
+    def __call__(self, news: dict) -> None:
+        """Any thread. News for a page that is gone is dropped."""
+        with self._lock:
+            first = not self._waiting
+            self._waiting |= news
+        if first:
+            try:
+                self._schedule(self._flush)
+            except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
+                pass
+
+    def _flush(self) -> None:
+        with self._lock:
+            news, self._waiting = self._waiting, {}
+        if news:
+            self._deliver(news)
+
+
 class Streamer:
     """Back-pressure between one worker thread and one browser page.
 

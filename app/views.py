@@ -15,14 +15,14 @@ CSS = """
 .legend { display: block; width: 100%; height: 26px; }
 .deck { display: grid; gap: 16px; }
 .plot { display: block; width: 100%; cursor: crosshair; touch-action: manipulation; }
-.metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(112px, 1fr));
-  gap: 8px 16px; margin: 10px 8px 0 46px; }
+.metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(98px, 1fr));
+  gap: 4px 14px; margin: 6px 8px 0 46px; }
 .metric { display: grid; grid-template-columns: auto minmax(24px, 1fr); align-items: center;
-  column-gap: 8px; border-top: 1px solid var(--line); padding-top: 4px; }
+  column-gap: 8px; border-top: 1px solid var(--line); padding-top: 3px; }
 .label { grid-column: 1 / -1; font-size: 11.5px; color: var(--muted);
   white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-.value { font-size: 15px; font-weight: 600; font-variant-numeric: tabular-nums; min-width: 4.2em; }
-.spark { width: 100%; height: 24px; }
+.value { font-size: 14px; font-weight: 600; font-variant-numeric: tabular-nums; min-width: 4.4em; }
+.spark { width: 100%; height: 20px; }
 .badge, .banner { position: absolute; left: 50%; transform: translateX(-50%); pointer-events: none; }
 .badge:empty, .banner:empty { display: none; }
 .badge { top: 66px; padding: 3px 12px; border-radius: 12px; font-size: 12px;
@@ -50,8 +50,8 @@ def pack(panels) -> np.ndarray:
 class Stage(JSComponent):
     """Up to three panels side by side, each with its metric read-outs.
 
-    scene: what stands still. "titles" (one per panel), "extent" [x0, x1, y0, y1], "labels"
-        [x, y], "contours" (flat x, y, x, y ... polylines), "image" ({"width", "height", "data":
+    scene: what stands still. "titles" (one per panel), "extent" [x0, x1, y0, y1], "equal"
+        (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image" ({"width", "height", "data":
         base64 of uint8 shades, bottom row first} or None), "curve" (flat polyline or None) and
         "metrics" ([{"name", "label", "log", "help"}]); lengths in data units.
     on_message: gets every message dict of the browser, on the event loop: {"ready": True},

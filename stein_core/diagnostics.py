@@ -101,7 +101,7 @@ def ksd(view):
     return jnp.sqrt(jnp.maximum(w @ (score @ score.T * k + first + second) @ w, 0.0))
 
 
-@DIAGNOSTICS.register("mmd", label="MMD to exact draws", reference="Gretton et al. 2012, eq. 5", log=True)
+@DIAGNOSTICS.register("mmd", label="MMD to exact", reference="Gretton et al. 2012, eq. 5", log=True)
 def mmd(view):
     """Maximum mean discrepancy (V-statistic) between one draw of each guide and 256 exact ones (RBF kernel, bandwidth
     from the exact draws). Even perfect draws do not reach 0: 256 of them give about 0.07."""

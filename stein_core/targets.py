@@ -12,18 +12,18 @@ from scipy import special
 from stein_core.registry import TARGETS
 from stein_core.types import Target
 
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 PLANE = {"dims": (2, 2), "default_dim": 2}
 
 
 def _target(log_density, sample, *, half=4.0, mean=0.0, variance=None, dim=2, **known) -> Target:
-    names = tuple(f"theta[{i}]" for i in range(dim))
+    known.setdefault("coordinates", tuple(f"θ{i + 1}".translate(SUBSCRIPTS) for i in range(dim)))
     known.setdefault("extent", (-half, half, -half, half))
     return Target(
         log_density=log_density,
         sample=sample,
         center=np.zeros(dim),
         scale=np.ones(dim),
-        coordinates=names,
         constrain=lambda theta: {"theta": theta},
         mean=np.broadcast_to(mean, (dim,)),
         variance=None if variance is None else np.broadcast_to(variance, (dim,)),
@@ -62,6 +62,7 @@ def banana(dim):
         lambda theta: norm.logpdf(theta[0]) + norm.logpdf(theta[1], theta[0] ** 2 - 1, scale),
         sample,
         extent=(-4.0, 4.0, -4.0, 7.0),
+        coordinates=("x", "y"),
         variance=[1.0, 2.5],
     )
 
@@ -145,6 +146,7 @@ def funnel(dim):
         lambda theta: norm.logpdf(theta[1], 0, spread) + norm.logpdf(theta[0], 0, jnp.exp(0.5 * theta[1])),
         sample,
         extent=(-7.0, 7.0, -5.0, 5.0),
+        coordinates=("x", "v"),
         variance=[np.exp(0.5 * spread**2), spread**2],
     )
 

@@ -48,9 +48,9 @@ def assert_same_frame(a, b, rtol=0.0, atol=0.0):
         np.testing.assert_allclose(value, b.metrics[name], rtol=rtol, atol=atol, err_msg=name)
 
 
-def assert_no_nan(frame):
-    for name in ARRAYS:
-        assert not np.isnan(getattr(frame, name)).any(), name
+def assert_no_nan(frame, note=""):
+    with_nan = [name for name in ARRAYS if np.isnan(getattr(frame, name)).any()]
+    assert not with_nan, note
 
 
 def force_of(frame):

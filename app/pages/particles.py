@@ -16,11 +16,12 @@ from app.controls import WIDTH, place, widget
 from app.scene import scene
 from app.session import FIRST_CAPACITY, Session
 from app.setup import PANELS, Setup, all_knobs
-from app.stream import Streamer
+from app.stream import Mailbox, Streamer
 from app.views import Stage
 from stein_core import METHODS, OPTIMIZERS, TARGETS, device_name
 
 PRESETS = json.loads((Path(__file__).resolve().parents[2] / "assets" / "presets.json").read_text())
+PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 SHOW = {"attract": "Attraction", "repulse": "Repulsion", "guides": "Guides", "trails": "Trails"}
 HELP = (
@@ -48,13 +49,7 @@ class Particles:
         self.streamer = Streamer(self.stage.send, document.add_next_tick_callback)
         self.build(page, problems)
 
-        def tell(news):
-            try:
-                document.add_next_tick_callback(lambda: self.told(news))
-            except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
-                self.session.close()
-
-        self.session = Session(setup, self.streamer, tell)
+        self.session = Session(setup, self.streamer, Mailbox(document.add_next_tick_callback, self.told))
         pn.state.on_session_destroyed(lambda context: self.session.close())
         pn.state.add_periodic_callback(self.refresh, 500)
 
@@ -75,9 +70,8 @@ class Particles:
         self.scrubber.param.watch(lambda event: self.quiet or self.session.rewind(event.new), "value")
         self.speed.param.watch(lambda event: self.session.speed(event.new), "value")
 
-        self.preset = pmui.Select(
-            label="Start from", options=["", *(p["name"] for p in PRESETS)], value="", **choice
-        )
+        names = [PROMPT, *(preset["name"] for preset in PRESETS)]
+        self.preset = pmui.Select(label="Presets", options=names, value=PROMPT, **choice)
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10, 6, 10))
         self.preset.param.watch(self.load_preset, "value")
         self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.entries()}, **choice)
@@ -134,6 +128,7 @@ class Particles:
         if "ack" in message:
             self.streamer.ack(message["ack"])
         elif "ready" in message:
+            self.url = ""  # what was sent before there was anyone to receive it is lost
             self.streamer.ready()
         elif "add" in message:
             self.session.add(message["add"])

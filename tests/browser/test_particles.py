@@ -1,0 +1,194 @@
+"""The page "Particles" as a visitor uses it."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.browser
+
+SMALL = "?target=gaussian&methods=svgd"  # one cheap panel; the first tab's programs serve all tabs
+
+
+def test_plays_at_once_on_a_real_posterior(open_tab):
+    tab = open_tab()
+    assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
+    first = tab.step()
+    tab.wait(f"window.steinlab.step[0] > {first} + 10 && window.steinlab.step[1] > {first} + 10")
+    assert tab.stage("count") == [20, 20]
+    metrics = np.array(tab.stage("metrics"), float)
+    assert np.isnan(metrics[0, 0]) and metrics[1, 0] < -10  # point masses have no ELBO; the guides' is near -14
+
+
+def test_pause_step_reset_and_keys(open_tab):
+    tab = open_tab(SMALL)
+    tab.wait("window.steinlab.step[0] > 20")
+    tab.pause()
+    at = tab.step()
+    time.sleep(0.5)
+    assert tab.step() == at
+    tab.button("Step").click()
+    tab.wait(f"window.steinlab.step[0] === {at + 1}")
+    tab.page.locator("canvas.plot").first.hover()
+    tab.page.keyboard.press("ArrowRight")
+    tab.wait(f"window.steinlab.step[0] === {at + 2}")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.wait(f"window.steinlab.step[0] === {at + 1}")
+    tab.page.keyboard.press("r")
+    tab.wait("window.steinlab.step[0] === 0")
+    tab.page.keyboard.press("Space")
+    tab.wait("window.steinlab.step[0] > 5")
+
+
+@pytest.mark.parametrize(
+    "label, key, expect",
+    [
+        ("alpha", "PageUp", "repulsion grows"),
+        ("bandwidth factor", "PageUp", "forces change"),
+        ("step size", "PageUp", "nothing"),
+        ("initial shift", "ArrowRight", "nothing"),
+    ],
+)
+def test_paused_a_knob_changes_the_arrows_and_nothing_else(open_tab, label, key, expect):
+    tab = open_tab(SMALL + "&steps=30")
+    tab.wait("window.steinlab.step[0] === 30")
+    tab.until_settled()
+    before = np.array(tab.rows())
+    tab.slide(label, key, 2)
+    tab.until_settled()
+    after = np.array(tab.rows())
+    assert tab.step() == 30
+    np.testing.assert_array_equal(before[:, :4], after[:, :4])
+    repulsion = np.linalg.norm(after[:, 6:]) / np.linalg.norm(before[:, 6:])
+    attraction = np.linalg.norm(after[:, 4:6] - before[:, 4:6])
+    if expect == "repulsion grows":
+        assert repulsion > 1.05 and attraction == 0
+    elif expect == "forces change":
+        assert abs(repulsion - 1) > 0.01 and attraction > 0
+    else:
+        assert repulsion == 1 and attraction == 0
+
+
+def test_particle_slider_grows_a_running_system_past_its_first_program(open_tab):
+    tab = open_tab(SMALL)
+    tab.wait("window.steinlab.step[0] > 30")
+    tab.slide("particles", "End")
+    tab.wait("window.steinlab.count[0] === 256", 90)
+    at = tab.step()
+    assert at > 30  # it went on, it did not start again
+    tab.wait(f"window.steinlab.step[0] > {at} + 5", 30)
+    tab.slide("particles", "Home")
+    tab.wait("window.steinlab.count[0] === 1")
+
+
+def test_click_adds_and_double_click_removes(open_tab):
+    tab = open_tab(SMALL + "&steps=10")
+    tab.wait("window.steinlab.step[0] === 10")
+    tab.until_settled()
+    plot = tab.page.locator("canvas.plot").first
+    box = plot.bounding_box()
+    there = {"x": box["width"] * 0.9, "y": box["height"] * 0.2}
+    plot.click(position=there)
+    tab.wait("window.steinlab.count[0] === 21")
+    new = tab.rows()[20]
+    assert new[0] > 2 and new[1] > 2
+    plot.dblclick(position=there)
+    tab.wait("window.steinlab.count[0] === 20")
+
+
+def test_rewind_and_go_on(open_tab):
+    tab = open_tab(SMALL + "&steps=40")
+    tab.wait("window.steinlab.step[0] === 40")
+    tab.until_settled()
+    for _ in range(5):
+        tab.button("Step").click()
+    tab.wait("window.steinlab.step[0] === 45")
+    tab.slide("Rewind", "Home")
+    tab.wait("window.steinlab.step[0] < 45")
+    past = tab.step()
+    tab.button("Step").click()
+    tab.wait(f"window.steinlab.step[0] === {past + 1}")
+
+
+def test_a_link_gives_the_same_picture(open_tab):
+    tab = open_tab("?target=banana&methods=svgd&seed=7")
+    tab.wait("window.steinlab.step[0] > 40")
+    tab.slide("alpha", "ArrowRight", 3)
+    time.sleep(0.3)
+    tab.pause()
+    tab.page.wait_for_url("**steps=**")
+    time.sleep(0.6)
+    link = tab.page.url[len(tab.server.url):]
+    again = open_tab(link)
+    again.wait(f"window.steinlab.step[0] === {tab.step()}", 60)
+    again.until_settled()
+    np.testing.assert_allclose(again.rows(), tab.rows(), rtol=1e-5, atol=1e-6)
+
+
+def test_copied_python_reproduces_the_frame(open_tab):
+    tab = open_tab(SMALL + "&steps=25&method.alpha=2.5")
+    tab.wait("window.steinlab.step[0] === 25")
+    tab.slide("step size", "ArrowRight", 2)
+    tab.button("Step").click()
+    tab.wait("window.steinlab.step[0] === 26")
+    tab.until_settled()
+    tab.button("Export").click()
+    tab.page.get_by_text("Copy as Python").click()
+    time.sleep(0.5)
+    script = tab.page.evaluate("navigator.clipboard.readText()")
+    script += "\nimport json; print(json.dumps(frame.locations.tolist()))"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tab.server.log_file.parent)
+    assert out.returncode == 0, out.stderr
+    np.testing.assert_allclose(json.loads(out.stdout.splitlines()[-1]), np.array(tab.rows())[:, :2], rtol=1e-5, atol=1e-6)
+
+
+def test_exports(open_tab, tmp_path):
+    tab = open_tab(SMALL + "&steps=10")
+    tab.wait("window.steinlab.step[0] === 10")
+    tab.until_settled()
+    for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        tab.button("Export").click()
+        with tab.page.expect_download() as download:
+            tab.page.get_by_text(f"Figure as {name}").click()
+        content = download.value.path().read_bytes()
+        assert content.startswith(start) and len(content) > 5000
+    with tab.page.expect_download() as download:
+        tab.button("Data as CSV").click()
+    table = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    assert len(table) == 20
+    shown = np.array(tab.rows())
+    np.testing.assert_allclose([float(row["location[0]"]) for row in table], shown[:, 0], rtol=1e-6)
+
+
+def test_divergence_is_said_and_reset_offered(open_tab):
+    tab = open_tab(SMALL + "&optimizer=sgd&method.step_size=1000.0")
+    banner = tab.page.locator(".banner")
+    tab.page.get_by_text("diverged at step").wait_for(timeout=60000)
+    assert "SVGD diverged at step" in banner.inner_text() and "Reset" in banner.inner_text()
+    assert np.isfinite(np.array(tab.rows())).all()
+
+
+def test_a_wrong_link_is_explained_and_the_default_shown(open_tab):
+    tab = open_tab("?target=rign&methods=svgd&method.alpha=lots")
+    text = tab.page.get_by_text("unknown target").first.inner_text()
+    assert "did you mean 'ring'" in text and "'lots' is not a number" in text
+    assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
+
+
+def test_presets_load_and_tell_what_they_show(open_tab):
+    tab = open_tab(SMALL)
+    tab.choose("Choose one thing", "One guide is VI")
+    tab.page.get_by_text("A mixture of one guide").wait_for()
+    tab.wait("window.steinlab.count.length === 2 && window.steinlab.count[0] === 1", 90)
+
+
+def test_two_tabs_are_independent_and_a_closed_one_leaves_nothing(open_tab, server):
+    one, two = open_tab(SMALL), open_tab(SMALL)
+    one.pause()
+    at, other = one.step(), two.step()
+    two.wait(f"window.steinlab.step[0] > {other} + 10")
+    assert one.step() == at

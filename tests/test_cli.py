@@ -1,0 +1,221 @@
+"""Names, recipes and the command line: what a user types, and what is said when it is wrong."""
+
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ARRAYS, assert_same_frame
+
+import stein_core
+import stein_core.__main__ as cli
+from stein_core import (
+    BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
+    Recipe, Spec, UnknownName, collect, stream,
+)  # fmt: skip
+
+REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
+RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]
+
+
+def spec_of(method, optimizer="adam"):
+    return Spec("correlated", method=method, draws=10, capacity=8, optimizer=optimizer)
+
+
+# ---------------------------------------------------------------- registries
+
+
+def test_every_entry_says_what_it_is_and_where_from():
+    for registry in REGISTRIES:
+        assert len(registry) > 0
+        for entry in registry.entries():
+            for text in (entry.label, entry.reference, entry.summary):
+                assert isinstance(text, str) and text.strip(), (registry.kind, entry.name)
+            for knob in entry.knobs:
+                assert knob.label and knob.help and knob.check(knob.default) == knob.default
+    for method in METHODS.entries():
+        assert all(guide in GUIDES for guide in method.facts["guides"])
+
+
+def test_every_module_of_methods_is_imported_and_registers():
+    names = {info.name for info in pkgutil.iter_modules(stein_core.methods.__path__)}
+    files = {inspect.getmodule(e.make).__name__.rpartition(".")[2] for e in METHODS.entries()}
+    assert names == files
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda r: r.kind)
+def test_a_wrong_name_names_the_nearest(registry):
+    for name in registry:
+        with pytest.raises(UnknownName, match=f"unknown {registry.kind} '{name}x'; did you mean '{name}'"):
+            registry[name + "x"]
+    with pytest.raises(UnknownName, match="Allowed: " + ", ".join(registry)) as error:
+        registry["?"]
+    assert "did you mean" not in str(error.value)
+
+
+# ---------------------------------------------------------------- recipes
+
+
+@pytest.mark.parametrize("same", [[3, 3.0, "3", np.int64(3), np.float32(3)], [0.5, "0.5", np.float32(0.5), "5e-1"]])
+def test_a_knob_value_may_come_in_any_type(same):
+    spec = spec_of("svgd")
+    name = "method.particles" if same[0] == 3 else "method.alpha"
+    checked = [Recipe(spec, {name: value}).knobs[name] for value in same]
+    assert checked == [same[0]] * len(same) and {type(v) for v in checked} == {type(same[0])}
+
+
+def test_specs_and_recipes_refuse_what_does_not_fit():
+    bad = [
+        (lambda: Spec(method="svgd", guide="normal"), "unknown guide for method 'svgd': 'normal'. Allowed: point"),
+        (lambda: Spec(capacity=12), "capacity = 12 is not a power of two"),
+        (lambda: Spec(draws=0), "draws = 0 is out of range"),
+        (lambda: Recipe(spec_of("svgd"), {"method.alpa": 1}), "did you mean 'method.alpha'"),
+        (lambda: Recipe(spec_of("svgd"), {"method.alpha": -1}), "method.alpha = -1 is out of range; allowed: 0 to 1000"),
+        (lambda: Recipe(spec_of("svgd"), {"method.alpha": float("nan")}), "out of range"),
+        (lambda: Recipe(spec_of("svgd"), {"method.particles": 2.5}), "not a whole number"),
+        (lambda: Recipe(spec_of("svgd"), {"method.particles": 9}), "more than the capacity"),
+        (lambda: Recipe(spec_of("svgd"), {"kernel.name": "rbff"}), "did you mean 'rbf'"),
+        (lambda: Recipe(spec_of("svgd"), {"init.shift": "far"}), "'far' is not a number"),
+        (lambda: Recipe(spec_of("svgd"), seed=-1), "seed = -1 is out of range"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "add", (0, 0)), (3, "remove", 0))), "step 3 comes after step 5"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "method.alpha", -1),)), "out of range"),
+        (lambda: Recipe.from_dict({"metod": "svgd"}), "did you mean 'method'"),
+    ]
+    for make, message in bad:
+        with pytest.raises(ValueError) as error:
+            make()
+        assert message in str(error.value)
+
+FULL = Recipe(
+    spec_of("svgd"),
+    {"method.particles": 5, "method.alpha": 0.3, "kernel.name": "imq", "bandwidth.factor": 1 / 3},
+    seed=7,
+    changes=((2, "add", (0.5, -1.25)), (4, "kernel.name", "laplace"), (6, "remove", 1), (8, "method.step_size", 0.01)),
+)
+
+
+def test_recipe_survives_json():
+    text = json.dumps(FULL.to_dict())
+    assert Recipe.from_dict(json.loads(text)) == FULL
+    assert Recipe.from_dict({}) == Recipe()
+    assert Recipe.from_dict({**FULL.to_dict(), "seed": 8}) != FULL
+
+
+def test_recipe_with_numpy_values_in_its_changes_survives_too():
+    changes = ((np.int64(2), "add", np.array([0.5, -1.0])), (4, "method.alpha", np.float32(2.0)))
+    recipe = Recipe(spec_of("svgd"), {"method.alpha": np.float32(0.5)}, changes=changes)
+    assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+    compile(recipe.to_python(3), "script", "exec")
+    assert "np." not in recipe.to_python(3) and "array" not in recipe.to_python(3)
+
+
+def test_recipe_as_a_script_gives_the_same_last_frame(capsys):
+    names = {}
+    exec(FULL.to_python(10), names)
+    last = collect(FULL, 10)[-1]
+    assert len(last.particles) == 5 and last.step == 10
+    assert_same_frame(names["frame"], last)
+    assert capsys.readouterr().out == f"10 {last.metrics}\n"
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """(arguments) -> exit code, stdout, stderr; the user's cache folder is left alone."""
+    monkeypatch.setattr(cli, "keep_compiled", lambda: None)
+
+    def run(*arguments):
+        code = cli.main([str(a) for a in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_run_prints_json_and_saves_the_frames_of_stream(run, tmp_path):
+    path = tmp_path / "frames.npz"
+    knobs = ["--set", "method.step_size=0.1", "--set", "init.shift=-1", "--seed", "4"]
+    code, out, err = run(*RUN, *knobs, "--every", "4", "--out", path, "--json")
+    result = json.loads(out)
+    assert code == 0 and "error" not in err
+    assert set(result) == {"recipe", "steps", "device", "steps_per_second", "metrics"}
+    assert result["steps"] == 10 and result["steps_per_second"] > 0 and list(result["metrics"]) == list(DIAGNOSTICS)
+    assert result["metrics"]["mixture_elbo"] is None  # undefined, and still JSON
+
+    recipe = Recipe.from_dict(result["recipe"])
+    assert recipe.knobs["init.shift"] == -1.0 and recipe.seed == 4 and recipe.spec == spec_of("ensemble")
+    frames = list(stream(recipe, 10, 4))
+    with np.load(path, allow_pickle=False) as saved:
+        assert Recipe.from_dict(json.loads(str(saved["recipe"]))) == recipe
+        assert saved["step"].tolist() == [f.step for f in frames] == [0, 4, 8, 10]
+        assert saved["finite"].all() and set(saved) == {"recipe", "step", "finite", *ARRAYS, *DIAGNOSTICS}
+        for name in ARRAYS:
+            np.testing.assert_array_equal(saved[name], np.stack([getattr(f, name) for f in frames]))
+        for name in DIAGNOSTICS:
+            np.testing.assert_array_equal(saved[name], [f.metrics[name] for f in frames])
+    assert result["metrics"]["force"] == frames[-1].metrics["force"]
+
+
+def test_run_prints_a_table_without_json(run):
+    code, out, _ = run(*RUN)
+    assert code == 0 and out.startswith("ensemble on correlated, step 10, ")
+    lines = dict(line.split() for line in out.splitlines()[1:])
+    assert list(lines) == list(DIAGNOSTICS) and lines["mixture_elbo"] == "undefined" and float(lines["force"]) > 0
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (["--target", "bananna"], "unknown target 'bananna'; did you mean 'banana'"),
+    (["--method", "svdg"], "did you mean 'svgd'"),
+    (["--guide", "normal"], "unknown guide for method 'ensemble': 'normal'. Allowed: point."),
+    (["--kernel", "rfb"], "did you mean 'rbf'"),
+    (["--bandwidth", "medain"], "did you mean 'median'"),
+    (["--optimizer", "adma"], "did you mean 'adam'"),
+    (["--dim", "3"], "dim = 3 is out of range; allowed: 2 to 2"),
+    (["--particles", "0"], "particles = 0 is out of range"),
+    (["--particles", "5000"], "5000"),
+    (["--set", "method.step_size"], "has no '='"),
+    (["--set", "method.stepsize=1"], "did you mean 'method.step_size'"),
+    (["--set", "method.step_size=big"], "'big' is not a number"),
+    (["--steps", "-1"], "--steps = -1 is negative"),
+    (["--every", "0", "--out", "x.npz"], "--every = 0 is too small"),
+    (["--every", "5"], "go together"),
+    (["--out", "x.npz"], "go together"),
+    (["--every", "5", "--out", "no/such/folder/x.npz"], "no/such/folder"),
+], ids=lambda value: value[1] if isinstance(value, list) else "")  # fmt: skip
+def test_wrong_input_exits_with_2_and_one_line(run, wrong, message):
+    code, out, err = run(*RUN, *wrong)
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert code == 2 and not out and len(errors) == 1 and message in errors[0]
+
+
+def test_diverged_run_exits_with_3_and_says_where(run):
+    code, out, err = run(*RUN, "--optimizer", "sgd", "--set", "method.step_size=1000", "--json")
+    result = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
+    assert code == 3 and result["steps"] < 10
+    assert f"error: diverged at step {result['steps'] + 1}; try a smaller method.step_size." in err
+
+
+def test_list_shows_every_entry_and_info_every_version(run):
+    code, out, _ = run("list")
+    assert code == 0
+    for registry in REGISTRIES[:6] + REGISTRIES[7:]:
+        for entry in registry.entries():
+            assert f"  {entry.name:<18} {entry.summary}  [{entry.reference}]" in out
+    for name in Spec().knobs():
+        assert f"  {name:<18} " in out
+    code, out, _ = run("info")
+    assert code == 0 and {line.split()[0] for line in out.splitlines()} >= {"device", "python", "jax", "numpyro"}
+
+
+def test_as_a_process():
+    """The real entry point: exit code, no traceback, nothing but JSON on stdout."""
+    command = [sys.executable, "-m", "stein_core"]
+    wrong = subprocess.run([*command, *RUN, "--method", "smii"], capture_output=True, text=True, timeout=120)
+    assert wrong.returncode == 2 and "did you mean 'smi'" in wrong.stderr and "Traceback" not in wrong.stderr
+    right = subprocess.run([*command, *RUN, "--json"], capture_output=True, text=True, timeout=120)
+    assert right.returncode == 0 and json.loads(right.stdout)["steps"] == 10
