@@ -17,6 +17,7 @@ from typing import Any, Callable
 import numpy as np
 
 from app.run import Run
+from app.scene import scene
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
 from app.views import pack
@@ -36,8 +37,8 @@ _ahead = ThreadPoolExecutor(1, "compile-ahead")
 class Session:
     """A Setup that runs on a worker thread. Every public method returns at once.
 
-    streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, knobs,
-    playing, status, alarm, step, steps_per_second, history (length, position). close() ends the thread.
+    streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, scene,
+    knobs, playing, status, alarm, step, steps_per_second, history (length, position). close() ends the thread.
     """
 
     def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None]):
@@ -244,6 +245,7 @@ class Session:
 
         def work():
             try:
+                self._tell({"scene": scene(specs[0], self._setup.methods)})
                 self._put(self._ready, ticket, [compile(spec) for spec in specs if not self._closed])
             except Exception as error:  # the worker shows it, as any other
                 self._put(_raise, error)

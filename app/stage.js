@@ -144,17 +144,16 @@ export function render({model, el}) {
 
   function paint() {
     raf = 0;
+    if (!map) return;  // a frame that came before its scene waits for it
     const frame = queue.shift();
-    if (frame && map) takeFrame(frame);
-    if (map) {
-      const now = look();
-      cards.forEach((card, p) => {
-        card.ctx.clearRect(0, 0, map.w, map.h);
-        card.ctx.drawImage(background.bitmap, 0, 0, map.w, map.h);
-        drawPanel(card.ctx, map, card.title, panels[p], card.trail, card.accent, now);
-      });
-      slowTimer ||= setTimeout(paintSlow, 100);
-    }
+    if (frame) takeFrame(frame);
+    const now = look();
+    cards.forEach((card, p) => {
+      card.ctx.clearRect(0, 0, map.w, map.h);
+      card.ctx.drawImage(background.bitmap, 0, 0, map.w, map.h);
+      drawPanel(card.ctx, map, card.title, panels[p], card.trail, card.accent, now);
+    });
+    slowTimer ||= setTimeout(paintSlow, 100);
     if (queue.length) repaint();
     if (!frame) return;
     drawn = frame;

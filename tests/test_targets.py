@@ -218,6 +218,18 @@ def test_numpyro_models_on_two_threads_at_once():
         np.testing.assert_allclose(slope, -1 / wide**2, rtol=1e-5)
 
 
+def test_a_target_is_deaf_to_numpyro_handlers():
+    """What another thread has on NumPyro's stack while ours differentiates or compiles must change nothing."""
+
+    def model():
+        numpyro.sample("a", dist.Normal(0.0, 2.0))
+
+    target = from_numpyro(model)
+    with numpyro.handlers.scale(scale=3.0):
+        slope = jax.jit(jax.grad(target.log_density))(jnp.ones(1))
+    np.testing.assert_allclose(slope, -0.25, rtol=1e-5)
+
+
 def test_gamma_density_on_the_log_scale():
     target = target_of(Spec("gamma"))
     u = np.linspace(-3, 2, 9)

@@ -13,7 +13,6 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import WIDTH, place, widget
-from app.scene import scene
 from app.session import FIRST_CAPACITY, Session
 from app.setup import PANELS, Setup, all_knobs
 from app.stream import Mailbox, Streamer
@@ -43,14 +42,21 @@ class Particles:
         document = pn.state.curdoc
         self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
         self.url = ""
-        self.history = (0, 0)
+        self.step, self.rate = 0, 0.0
         self.stage = Stage(on_message=self.heard, dark=page.dark_theme)
         page.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.streamer = Streamer(self.stage.send, document.add_next_tick_callback)
         self.build(page, problems)
 
-        self.session = Session(setup, self.streamer, Mailbox(document.add_next_tick_callback, self.told))
-        pn.state.on_session_destroyed(lambda context: self.session.close())
+        self.tell = Mailbox(document.add_next_tick_callback, self.told)
+        self.setup, self.session = setup, None
+        self.quietly(self.show_setup, setup)
+        pn.state.onload(self.start)
+        pn.state.on_session_destroyed(lambda context: self.session and self.session.close())
+
+    def start(self):
+        """The browser is there. Not before: Panel drops what changes until the document is loaded."""
+        self.session = Session(self.setup, self.streamer, self.tell)
         pn.state.add_periodic_callback(self.refresh, 500)
 
     # ---- layout
@@ -128,8 +134,10 @@ class Particles:
         if "ack" in message:
             self.streamer.ack(message["ack"])
         elif "ready" in message:
-            self.url = ""  # what was sent before there was anyone to receive it is lost
+            self.url = ""  # an address sent before there was anyone to receive it is lost
             self.streamer.ready()
+        elif not self.session:
+            pass  # a click before the run has begun
         elif "add" in message:
             self.session.add(message["add"])
         elif "remove" in message:
@@ -206,27 +214,34 @@ class Particles:
 
     # ---- from the session, on the event loop
 
-    def told(self, news: dict):
+    def quietly(self, show, *arguments):
+        """Set widgets without that counting as the user's wish."""
         self.quiet = True
         try:
-            if "setup" in news:
-                self.show_setup(news["setup"])
-            if "playing" in news:
-                playing = news["playing"]
-                self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
-            for name, value in news.get("knobs", {}).items():
-                place(self.knobs[name], all_knobs()[name], value)
-            self.stage.param.update(**{k: news[k] for k in ("status", "alarm") if k in news})
-            if "history" in news:
-                length, position = news["history"]
-                self.scrubber.param.update(end=max(length - 1, 1), value=position)
-            if "step" in news:
-                self.step, self.rate = news["step"], news["steps_per_second"]
+            show(*arguments)
         finally:
             self.quiet = False
 
+    def told(self, news: dict):
+        self.quietly(self.show_news, news)
+
+    def show_news(self, news: dict):
+        if "setup" in news:
+            self.show_setup(news["setup"])
+        if "playing" in news:
+            playing = news["playing"]
+            self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
+        for name, value in news.get("knobs", {}).items():
+            place(self.knobs[name], all_knobs()[name], value)
+        self.stage.param.update(**{k: news[k] for k in ("scene", "status", "alarm") if k in news})
+        if "history" in news:
+            length, position = news["history"]
+            self.scrubber.param.update(end=max(length - 1, 1), value=position)
+        if "step" in news:
+            self.step, self.rate = news["step"], news["steps_per_second"]
+
     def show_setup(self, setup: Setup):
-        """Widgets and stage for another Setup."""
+        """The widgets of another Setup."""
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
         dims = TARGETS[setup.target].facts["dims"]
         self.target.value, self.methods.value = setup.target, list(setup.methods)
@@ -236,13 +251,11 @@ class Particles:
         for name, knob in all_knobs().items():
             self.knobs[name].visible = name in used
             place(self.knobs[name], knob, setup.knobs.get(name, knob.default))
-        self.stage.scene = scene(specs[0], setup.methods)
 
     def refresh(self):
         """Twice a second: the readings and the address bar."""
         frames = self.streamer.acked_per_second
-        step, rate = getattr(self, "step", 0), getattr(self, "rate", 0.0)
-        self.reading.object = f"step {step:,} · {rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
+        self.reading.object = f"step {self.step:,} · {self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
         url = self.session.link()
         if url != self.url:
             self.url = url
