@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 import jax
 import numpy as np
@@ -51,7 +51,7 @@ class Run:
     @property
     def count(self) -> int:
         """Number of particles of the methods that have more than one."""
-        return self.knobs.get("method.particles", all_knobs()["method.particles"].default)
+        return count_of(self.knobs)
 
     def advance(self, steps: int) -> Stepper | None:
         """Up to `steps` steps on (a pending change may come first); the stepper that diverged, if one did."""
@@ -93,7 +93,7 @@ class Run:
         self.position = min(max(position, 0), len(self.history) - 1)
         past = self.history[self.position]
         self.clock = past.clock
-        self.knobs = {**self.knobs, "method.particles": past.knobs.get("method.particles", self.count)}
+        self.knobs = {**self.knobs, "method.particles": count_of(past.knobs)}
         self.states = [padded(state, self._spare(stepper)) for stepper, state in zip(self.steppers, past.states)]
 
     def grow(self, steppers: list[Stepper]) -> None:
@@ -147,6 +147,11 @@ class Run:
 
     def _of(self, stepper: Stepper) -> dict[str, Any]:
         return {name: value for name, value in self.knobs.items() if name in stepper.knobs}
+
+
+def count_of(knobs: Mapping[str, Any]) -> int:
+    """The particle count that these knobs ask for."""
+    return knobs.get("method.particles", all_knobs()["method.particles"].default)
 
 
 def padded(small: State, spare: State) -> State:

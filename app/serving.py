@@ -1,9 +1,11 @@
 """What the server needs beyond Panel's defaults. In a module of its own, since Panel clears a script's globals when
 its session ends."""
 
+import asyncio
 import logging
 
 from bokeh.server.views.ws import WSHandler
+from tornado.websocket import WebSocketClosedError
 
 log = logging.getLogger(__name__)
 _open = WSHandler.open
@@ -18,6 +20,18 @@ def prompt_websockets() -> None:
         return _open(self, *arguments, **keywords)
 
     WSHandler.open = open_
+
+
+def expect_closed_tabs() -> None:
+    """A tab that closes between two frames is no error: Bokeh leaves the failed write's exception unread, and asyncio
+    would log it with a traceback. Everything else is logged as before."""
+    loop = asyncio.get_event_loop()
+
+    def handle(loop, context):
+        if not isinstance(context.get("exception"), WebSocketClosedError):
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
 
 
 def warm_up() -> None:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from app.run import Run
+from app.run import Run, count_of
 from app.scene import scene
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
@@ -235,8 +235,7 @@ class Session:
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = 0.0
         self._tell({"setup": setup, "playing": self._playing, "alarm": ""})
-        particles = setup.knobs.get("method.particles", all_knobs()["method.particles"].default)
-        self._compile(FIRST_CAPACITY if particles <= FIRST_CAPACITY else CAPACITY)
+        self._compile(FIRST_CAPACITY if count_of(setup.knobs) <= FIRST_CAPACITY else CAPACITY)
 
     def _compile(self, capacity: int):
         specs = [self._setup.spec(method, capacity) for method in self._setup.methods]
