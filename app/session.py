@@ -144,7 +144,7 @@ class Session:
         if not self._streamer.wait_slot(0.05):
             return
         run, catching_up = self._run, self._run.clock < self._goal
-        if self._playing or catching_up:
+        if run.history and (self._playing or catching_up):  # step 0 is shown first, so that rewinding reaches it
             longest, wanted = (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
             affordable = int(longest / self._seconds_per_step) if self._seconds_per_step else 1
             self._advance(max(1, min(affordable, wanted)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -16,6 +17,8 @@ from stein_core import (
     BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
     Frame, Recipe, Spec, capacity_for, compile, device_name, keep_compiled, stream,
 )  # fmt: skip
+
+from stein_core.recipe import MAX_CAPACITY
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return options.act(options)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -81,6 +84,10 @@ def run_recipe(options) -> int:
         if not equals:
             raise ValueError(f"--set {item!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
         knobs[name] = value
+    if not 1 <= options.particles <= MAX_CAPACITY:
+        raise ValueError(f"--particles = {options.particles} is out of range; allowed: 1 to {MAX_CAPACITY}.")
+    if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):
+        raise ValueError(f"--out {options.out!r}: there is no such folder; allowed: a file in a folder that exists.")
     if options.steps < 0:
         raise ValueError(f"--steps = {options.steps} is negative; allowed: 0 or more.")
     if options.every is not None and options.every < 1:
@@ -112,7 +119,7 @@ def run_recipe(options) -> int:
         "steps": last.step,
         "device": device_name(),
         "steps_per_second": round(last.step / seconds, 1),
-        "metrics": {k: None if np.isnan(v) else v for k, v in last.metrics.items()},
+        "metrics": {k: v if np.isfinite(v) else None for k, v in last.metrics.items()},
     }
     if options.json:
         print(json.dumps(result))

@@ -11,7 +11,7 @@ from jax.extend.core import jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
-from numpyro.distributions.transforms import ExpTransform, IdentityTransform
+from numpyro.distributions.transforms import ExpTransform, IdentityTransform, IndependentTransform
 from numpyro.infer.util import constrain_fn, log_density, potential_energy
 from scipy.optimize import minimize
 
@@ -43,7 +43,7 @@ def _from_numpyro(model, args, kwargs, seed) -> Target:
     for name, site in latent.items():
         if site["fn"].support.is_discrete:
             raise ValueError(f"site {name!r} of {model.__name__!r} is discrete; allowed: continuous latents only.")
-    transforms = {k: biject_to(v["fn"].support) for k, v in latent.items()}
+    transforms = {k: _bare(biject_to(v["fn"].support)) for k, v in latent.items()}
     start, unflatten = ravel_pytree({k: transforms[k].inv(v["value"]) for k, v in latent.items()})
 
     def unconstrained(theta):
@@ -75,6 +75,13 @@ def _from_numpyro(model, args, kwargs, seed) -> Target:
         extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
         coordinates=tuple(names),
     )
+
+
+def _bare(transform):
+    """The transform of one element, where a whole site is transformed element by element."""
+    while isinstance(transform, IndependentTransform):
+        transform = transform.base_transform
+    return transform
 
 
 def _free_of_numpyro(function, theta):

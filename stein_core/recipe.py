@@ -93,13 +93,19 @@ class Recipe:
     def __post_init__(self):
         object.__setattr__(self, "knobs", check_knobs(self.spec, self.knobs))
         object.__setattr__(self, "seed", _whole("seed", self.seed, 0, 2**32 - 1))
-        last = 0
+        last, checked = 0, []
         for step, name, value in self.changes:
             if step < last:
                 raise ValueError(f"changes: step {step} comes after step {last}; allowed: steps in order.")
-            last = step
-            if name not in ("add", "remove"):
-                check_knobs(self.spec, {name: value})
+            last = int(step)
+            if name == "add":
+                value = tuple(float(x) for x in value)
+            elif name == "remove":
+                value = int(value)
+            else:
+                value = check_knobs(self.spec, {name: value})[name]
+            checked.append((last, name, value))
+        object.__setattr__(self, "changes", tuple(checked))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `Recipe.from_dict` is the inverse."""

@@ -124,8 +124,9 @@ class Stepper:
             "particles": state.particles,
             "locations": guide.location(state.particles),
             "scales": guide.scale(state.particles),
-            "attract": forces.attract,
-            "repulse": forces.repulse,
+            # Where a run has diverged the force may be undefined; a frame shows none then.
+            "attract": jnp.where(jnp.isfinite(forces.attract), forces.attract, 0.0),
+            "repulse": jnp.where(jnp.isfinite(forces.repulse), forces.repulse, 0.0),
             "metrics": jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()]),
         }
 
@@ -171,7 +172,15 @@ class Stepper:
         location[: len(point)] = np.float32(point)[: self.spec.dim]
         particles = np.array(state.particles)
         particles[count] = self._born(location, self.coerce(knobs))
-        return state._replace(particles=particles), {**knobs, "method.particles": count + 1}
+
+        def forget(leaf):  # a particle that was removed from this row left its momentum behind
+            leaf = np.array(leaf)
+            if leaf.ndim and len(leaf) == self.spec.capacity:
+                leaf[count] = 0
+            return leaf
+
+        memory = jax.tree.map(forget, state.memory)
+        return state._replace(particles=particles, memory=memory), {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
         """Particle `index` swapped behind the active ones, and the knobs with one less. The last one stays."""
@@ -197,7 +206,7 @@ class Stepper:
         return state, {**knobs, name: value}
 
     def _count(self, knobs) -> int:
-        return knobs.get("method.particles", self.knobs["method.particles"].default)
+        return int(self.coerce(knobs)["method.particles"])
 
 
 def _finite(state: State):

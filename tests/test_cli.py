@@ -73,7 +73,10 @@ def test_specs_and_recipes_refuse_what_does_not_fit():
         (lambda: Spec(capacity=12), "capacity = 12 is not a power of two"),
         (lambda: Spec(draws=0), "draws = 0 is out of range"),
         (lambda: Recipe(spec_of("svgd"), {"method.alpa": 1}), "did you mean 'method.alpha'"),
-        (lambda: Recipe(spec_of("svgd"), {"method.alpha": -1}), "method.alpha = -1 is out of range; allowed: 0 to 1000"),
+        (
+            lambda: Recipe(spec_of("svgd"), {"method.alpha": -1}),
+            "method.alpha = -1 is out of range; allowed: 0 to 1000",
+        ),
         (lambda: Recipe(spec_of("svgd"), {"method.alpha": float("nan")}), "out of range"),
         (lambda: Recipe(spec_of("svgd"), {"method.particles": 2.5}), "not a whole number"),
         (lambda: Recipe(spec_of("svgd"), {"method.particles": 9}), "more than the capacity"),
@@ -88,6 +91,7 @@ def test_specs_and_recipes_refuse_what_does_not_fit():
         with pytest.raises(ValueError) as error:
             make()
         assert message in str(error.value)
+
 
 FULL = Recipe(
     spec_of("svgd"),

@@ -88,7 +88,9 @@ def test_permuting_the_particles_permutes_the_forces(method, guide):
 def test_knobs_at_both_ends_never_show_nan(method, guide):
     stepper = compile(spec_of(method, guide))
     for name, knob in stepper.knobs.items():
-        ends = list(knob.choices) if knob.choices else [knob.low, min(knob.high, 8) if "particles" in name else knob.high]
+        ends = (
+            list(knob.choices) if knob.choices else [knob.low, min(knob.high, 8) if "particles" in name else knob.high]
+        )
         for value in ends:
             knobs = {**COUNT, name: value}
             state = stepper.reset(0, knobs)

@@ -54,7 +54,9 @@ def test_simplex_law(kernel, rule):
         np.testing.assert_allclose(measured, expected * (m - 1) / m, rtol=1e-3)
         if kernel == "rbf" and rule != "fixed":  # the printed form, with kappa = k at the median pair
             kappa = {"median": np.exp(-1), "median_log": 1 / m}[rule]
-            np.testing.assert_allclose(measured, alpha * (m - 1) * kappa * np.log(1 / kappa) / ((1 - kappa) * d), rtol=1e-3)
+            np.testing.assert_allclose(
+                measured, alpha * (m - 1) * kappa * np.log(1 / kappa) / ((1 - kappa) * d), rtol=1e-3
+            )
         if (kernel, rule) == ("rbf", "median_log"):
             np.testing.assert_allclose(measured, alpha * np.log(20) / 50, rtol=1e-3)
         if (kernel, rule) == ("rbf", "fixed"):
@@ -111,7 +113,19 @@ def test_ensemble_particles_do_not_interact():
 
 def test_annealing_schedule():
     """Worked by hand for horizon 100, 4 cycles (of 25 steps), power 2; the last cycle is plain SVGD for good."""
-    by_hand = {0: 0.0, 5: 0.04, 20: 0.64, 24: 0.9216, 25: 0.0, 35: 0.16, 74: 0.9216, 75: 1.0, 80: 1.0, 100: 1.0, 1000: 1.0}
+    by_hand = {
+        0: 0.0,
+        5: 0.04,
+        20: 0.64,
+        24: 0.9216,
+        25: 0.0,
+        35: 0.16,
+        74: 0.9216,
+        75: 1.0,
+        80: 1.0,
+        100: 1.0,
+        1000: 1.0,
+    }
     for step, gamma in by_hand.items():
         assert float(schedule(jnp.int32(step), 100.0, 4.0, 2.0)) == pytest.approx(gamma, rel=1e-5), step
     knobs = {"method.particles": 5, "method.horizon": 100, "method.cycles": 4, "method.power": 2.0}
@@ -262,7 +276,8 @@ def test_ksd_and_mmd_in_plain_numpy():
         exact = np.float64(stepper.target.sample(jax.random.fold_in(state.key, 2**31 - 1), 256))
         square = ((exact[:, None] - exact) ** 2).sum(-1)
         within, between, own = (
-            np.exp(-((a[:, None] - b) ** 2).sum(-1) / square.mean()).mean() for a, b in ((exact, exact), (x, exact), (x, x))
+            np.exp(-((a[:, None] - b) ** 2).sum(-1) / square.mean()).mean()
+            for a, b in ((exact, exact), (x, exact), (x, x))
         )
         assert metrics["mmd"] == pytest.approx(np.sqrt(own - 2 * between + within), rel=1e-3)
 

@@ -100,7 +100,9 @@ def test_forces_agree_with_plain_numpy(kernel, rule):
             attract, repulse, sigma = reference_forces(kernel, rule, factor, psi, g, alpha)
             for name, expected in (("attract", attract), ("repulse", repulse)):
                 tolerance = 1e-4 * np.abs(expected).max() + 1e-6
-                np.testing.assert_allclose(getattr(frame, name), expected, atol=tolerance, err_msg=f"{name} {m} {together}")
+                np.testing.assert_allclose(
+                    getattr(frame, name), expected, atol=tolerance, err_msg=f"{name} {m} {together}"
+                )
             lengths = {"attraction": attract, "repulsion": repulse, "force": attract + repulse}
             for name, field in lengths.items():
                 np.testing.assert_allclose(frame.metrics[name], np.sqrt((field**2).sum() / m), rtol=1e-3, atol=1e-5)
@@ -122,7 +124,9 @@ def test_a_step_of_blackjax_svgd_is_a_step_of_ours():
     step = jax.jit(algorithm.step)
     for _ in range(3):
         frame = stepper.look(state, knobs)
-        np.testing.assert_allclose(theirs.kernel_parameters["length_scale"], 2 * frame.metrics["bandwidth"] ** 2, rtol=1e-4)
+        np.testing.assert_allclose(
+            theirs.kernel_parameters["length_scale"], 2 * frame.metrics["bandwidth"] ** 2, rtol=1e-4
+        )
         theirs, state = step(theirs), stepper.advance(state, knobs, 1)
         np.testing.assert_allclose(theirs.particles, state.particles[:m], rtol=1e-4, atol=1e-5)
     assert np.abs(theirs.particles - stepper.reset(2, knobs).particles[:m]).max() > 0.1

@@ -138,6 +138,7 @@ def test_rewinding_restores_and_going_on_forgets_the_rest():
 
 def test_a_long_run_keeps_its_history_small():
     run = run_of()
+    run.look()
     for _ in range(700):
         run.advance(1)
         run.look()

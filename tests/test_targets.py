@@ -63,12 +63,14 @@ def test_exact_moments_fit_the_exact_samples(name):
         assert z_scores(1.05 * square, target.variance).max() > 6
     else:
         assert z_scores(square, target.variance)[1] < 5
-        assert target.variance[0] == pytest.approx(integrate.quad(lambda v: np.exp(v) * stats.norm.pdf(v, 0, 1.5), -20, 20)[0])
+        assert target.variance[0] == pytest.approx(
+            integrate.quad(lambda v: np.exp(v) * stats.norm.pdf(v, 0, 1.5), -20, 20)[0]
+        )
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_density_is_normalised_and_lives_in_its_extent(name):
-    """Trapezoids on a grid spaced like sinh: fine in the middle, and out to 55, for the funnel's and Student's tails."""
+    """Trapezoids on a grid spaced like sinh: fine in the middle, and out to 55 for the tails of funnel and Student."""
     target = target_of(Spec(name))
     t = np.linspace(-1, 1, 1501)
     x = 0.5 * np.sinh(5.4 * t)
@@ -86,7 +88,10 @@ def test_gaussian_in_other_dimensions():
         target = target_of(Spec("gaussian", d))
         x = np.linspace(-2, 3, d)
         assert float(target.log_density(np.float32(x))) == pytest.approx(stats.norm.logpdf(x).sum(), rel=1e-5)
-        assert target.mean.shape == target.variance.shape == (d,) and target.sample(jax.random.key(0), 3).shape == (3, d)
+        assert target.mean.shape == target.variance.shape == (d,) and target.sample(jax.random.key(0), 3).shape == (
+            3,
+            d,
+        )
 
 
 # ---------------------------------------------------------------- posteriors with data
@@ -100,7 +105,9 @@ def test_oring_data_and_posterior():
             eta = b[0] + b[1] * x
             return np.sum(np.logaddexp(0, eta) - ORING_DISTRESS * eta) + np.sum(b**2) / (2 * prior_sd**2)
 
-        return loss, optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 9999}).x
+        return loss, optimize.minimize(
+            loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 9999}
+        ).x
 
     assert len(ORING_TEMPERATURE) == 23 and ORING_DISTRESS.sum() == 7
     np.testing.assert_allclose(fit(np.inf, ORING_TEMPERATURE)[1], [15.043, -0.2322], rtol=5e-4)
@@ -163,7 +170,9 @@ def test_from_numpyro_handles_vectors_positives_and_simplexes():
     joint += stats.dirichlet.logpdf(values["p"] / values["p"].sum(), [2, 3, 4]) + np.log(values["p"][[0, 2, 2]]).sum()
     assert float(target.log_joint(theta)) == pytest.approx(joint, rel=1e-5)
     # the volume element of theta -> (a, b, first two of p), by automatic differentiation of `constrain`
-    flat = jax.jacobian(lambda th: jnp.concatenate([jnp.atleast_1d(v)[:3 - (k == "p")] for k, v in target.constrain(th).items()]))
+    flat = jax.jacobian(
+        lambda th: jnp.concatenate([jnp.atleast_1d(v)[: 3 - (k == "p")] for k, v in target.constrain(th).items()])
+    )
     log_jacobian = np.linalg.slogdet(np.float64(flat(theta)))[1]
     assert abs(log_jacobian) > 0.5
     assert float(target.log_density(theta)) == pytest.approx(joint + log_jacobian, rel=1e-4)
