@@ -65,9 +65,10 @@ class Run:
         goal, self.clock = self.clock + steps, min(reached)
         return None if self.clock == goal else self.steppers[reached.index(self.clock)]
 
-    def look(self) -> list[Frame]:
-        """The frames of this moment, which also enter the history."""
-        self.frames = [stepper.look(state, self._of(stepper)) for stepper, state in zip(self.steppers, self.states)]
+    def look(self, measure: bool = True) -> list[Frame]:
+        """The frames of this moment, which also enters the history; without `measure` they have no metrics."""
+        pairs = zip(self.steppers, self.states)
+        self.frames = [stepper.look(state, self._of(stepper), measure) for stepper, state in pairs]
         past = Past(self.clock, self.states, dict(self.knobs), len(self.changes))
         if not self.history:
             self.history = [past]

@@ -29,6 +29,7 @@ FIRST_CAPACITY = 32  # a small run starts on a small program; the large one is c
 LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
 LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.25  # seconds between reports of what changes all the time
+MEASURE_EVERY = 0.1  # seconds between measurements while playing: read-outs change no faster than can be read
 
 _compilers = ThreadPoolExecutor(2, "compile")
 _ahead = ThreadPoolExecutor(1, "compile-ahead")
@@ -171,12 +172,16 @@ class Session:
 
     def _look(self):
         run, self._dirty = self._run, False
-        frames = run.look()
-        self._streamer.publish(pack([
-            (f.step, [f.metrics[name] for name in DIAGNOSTICS], rows(f), stepper.spec.guide != "point")
-            for stepper, f in zip(run.steppers, frames)
-        ]))  # fmt: skip
         now, (then, step) = time.monotonic(), self._told
+        measure = not self._playing or now - self._measured > MEASURE_EVERY
+        frames = run.look(measure)
+        if measure:
+            self._measured = now
+            self._metrics = [[frame.metrics[name] for name in DIAGNOSTICS] for frame in frames]
+        self._streamer.publish(pack([
+            (f.step, metrics, rows(f), stepper.spec.guide != "point")
+            for stepper, f, metrics in zip(run.steppers, frames, self._metrics)
+        ]))  # fmt: skip
         if now - then > TELL_EVERY or not self._playing:
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
@@ -233,7 +238,7 @@ class Session:
         self._setup, self._run, self._deferred = setup, None, None
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
-        self._seconds_per_step = 0.0
+        self._seconds_per_step = self._measured = 0.0
         self._tell({"setup": setup, "playing": self._playing, "alarm": ""})
         self._compile(FIRST_CAPACITY if count_of(setup.knobs) <= FIRST_CAPACITY else CAPACITY)
 

@@ -106,17 +106,21 @@ class Stepper:
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
 
-    def _look(self, state: State, knobs) -> dict[str, Any]:
+    def _look(self, state: State, knobs, measure) -> dict[str, Any]:
         problem, method = self._build(knobs)
         key = jax.random.fold_in(state.key, state.step)
         after, forces = method.step(key, state)
         guide = problem.guide
-        elbo = gradients(problem, key, state.particles).elbo  # the same draws as the step's: computed once
-        _, sigma = length(problem, state.particles)
-        eps = jax.random.normal(jax.random.fold_in(key, 1), (self.spec.capacity, self.spec.dim))
-        draws = jax.vmap(guide.sample)(state.particles, eps)
-        weights = problem.weights(self.spec.capacity)
-        view = View(problem, state.particles, weights, forces, sigma, elbo, draws, state.key)
+
+        def metrics():
+            elbo = gradients(problem, key, state.particles).elbo  # the same draws as the step's
+            _, sigma = length(problem, state.particles)
+            eps = jax.random.normal(jax.random.fold_in(key, 1), (self.spec.capacity, self.spec.dim))
+            draws = jax.vmap(guide.sample)(state.particles, eps)
+            weights = problem.weights(self.spec.capacity)
+            view = View(problem, state.particles, weights, forces, sigma, elbo, draws, state.key)
+            return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])
+
         return {
             "step": state.step,
             "m": problem.m,
@@ -127,7 +131,7 @@ class Stepper:
             # Where a run has diverged the force may be undefined; a frame shows none then.
             "attract": jnp.where(jnp.isfinite(forces.attract), forces.attract, 0.0),
             "repulse": jnp.where(jnp.isfinite(forces.repulse), forces.repulse, 0.0),
-            "metrics": jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()]),
+            "metrics": jax.lax.cond(measure, metrics, lambda: jnp.zeros(len(DIAGNOSTICS), jnp.float32)),
         }
 
     def _born(self, location, knobs):
@@ -153,13 +157,14 @@ class Stepper:
         with jax.default_matmul_precision("highest"):
             return self._advance(state, self.coerce(knobs), np.int32(steps))
 
-    def look(self, state: State, knobs: Mapping[str, Any]) -> Frame:
-        """What there is to see at `state` under `knobs`; nothing moves."""
+    def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
+        """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
+        which can cost more than the step."""
         with jax.default_matmul_precision("highest"):
-            seen = jax.device_get(self._look(state, self.coerce(knobs)))
+            seen = jax.device_get(self._look(state, self.coerce(knobs), np.bool_(measure)))
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "attract", "repulse")}
-        metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])}
+        metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])} if measure else {}
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 
     def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:

@@ -53,7 +53,7 @@ def main():
         times = []
         for i in range(21):
             slider.focus()
-            tab.page.evaluate(f"window.__wait = ({LATENCY})()")
+            tab.page.evaluate(f"void (window.__wait = ({LATENCY})())")
             slider.press("ArrowRight" if i % 2 else "ArrowLeft")
             times.append(tab.page.evaluate("window.__wait"))
             time.sleep(0.3)
