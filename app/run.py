@@ -56,13 +56,13 @@ class Run:
     def advance(self, steps: int) -> Stepper | None:
         """Up to `steps` steps on (a pending change may come first); the stepper that diverged, if one did."""
         self._forget_later()
-        while self.pending and self.pending[0][0] <= self.clock:
-            self._apply(*self.pending.pop(0)[1:])
+        self._catch_up()
         if self.pending:
             steps = min(steps, self.pending[0][0] - self.clock)
         self.states = [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, self.states)]
         reached = [int(state.step) for state in self.states]
         goal, self.clock = self.clock + steps, min(reached)
+        self._catch_up()
         return None if self.clock == goal else self.steppers[reached.index(self.clock)]
 
     def look(self, measure: bool = True) -> list[Frame]:
@@ -108,6 +108,11 @@ class Run:
         if len(self.changes) > MOST_CHANGES:
             return replace(self.setup, knobs=self.knobs, changes=(), steps=self.clock)
         return replace(self.setup, changes=tuple(self.changes), steps=self.clock)
+
+    def _catch_up(self) -> None:
+        """The pending changes whose step has come."""
+        while self.pending and self.pending[0][0] <= self.clock:
+            self._apply(*self.pending.pop(0)[1:])
 
     def _apply(self, name: str, value: Any) -> None:
         if name == "remove" and not (0 <= value < self.count and self.count > 1):

@@ -8,6 +8,7 @@ import param
 from panel.custom import JSComponent
 
 HERE = Path(__file__).parent
+SCRIPTS = ("reconnect.js", "svg.js", "draw.js", "stage.js")
 
 CSS = """
 .stage { position: relative; width: 100%; color: #1c2733; --muted: #5a6675; --line: #dde2e8; }
@@ -65,7 +66,7 @@ class Stage(JSComponent):
     alarm = param.String(doc="What went wrong, as a banner.")
     dark = param.Boolean(default=False)
 
-    _esm = "\n".join((HERE / name).read_text() for name in ("svg.js", "draw.js", "stage.js"))
+    _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
     _stylesheets: ClassVar = [CSS]
 
     def __init__(self, on_message: Callable[[dict], None] | None = None, **params):

@@ -55,7 +55,7 @@ def linear(s):
 
 
 class Pairs(NamedTuple):
-    """Squared distances (n, n) between particles, of which the first m (traced) are active."""
+    """Squared distances (n, n) between particles, of which the first m (traced) are active; n is 1 or even."""
 
     squared: Array
     m: Array
@@ -68,24 +68,32 @@ class Pairs(NamedTuple):
         """
         n = self.squared.shape[0]
         m = self.m.astype(jnp.int32)
-        active = jnp.arange(n) < m
-        inside = active[:, None] & active[None, :]
-        if not diagonal:  # every pair is counted twice, which leaves the median where it is
-            inside &= ~jnp.eye(n, dtype=bool)
-        bits = jnp.where(inside, jax.lax.bitcast_convert_type(self.squared, jnp.int32), jnp.iinfo(jnp.int32).max)
+        if n == 1:
+            return jnp.float32(0.0)
+        # Every pair once, in half a matrix: row i holds the pairs of i with later ones, and of n-1-i with later ones.
+        row, column = jnp.arange(n // 2)[:, None], jnp.arange(n)[None, :]
+        late = column > row
+        folded = jnp.where(late, self.squared[: n // 2], self.squared[::-1, ::-1][: n // 2])
+        inside = (jnp.where(late, column, n - 1 - column) < m) & (column != row)
+        largest = jnp.iinfo(jnp.int32).max
+        bits = jnp.where(inside, jax.lax.bitcast_convert_type(folded, jnp.int32), largest)
         count = m * m if diagonal else m * (m - 1)
-        low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based
+        low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
+
+        def up_to(limit):
+            # The barrier keeps the sum over rows a vector operation: twice as fast on a CPU as one reduction.
+            columns = jax.lax.optimization_barrier(jnp.sum((bits <= limit).astype(jnp.int32), axis=0))
+            return 2 * jnp.sum(columns) + (m if diagonal else 0)
 
         def halve(_, interval):
             low, high = interval
             middle = low + (high - low) // 2
-            enough = jnp.sum(bits <= middle) > low_rank
+            enough = up_to(middle) > low_rank
             return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
-        start = (jnp.int32(0), jnp.int32(0x7F800000))
-        _, low_bits = jax.lax.fori_loop(0, 31, halve, start)
-        above = jnp.min(jnp.where(bits > low_bits, bits, jnp.iinfo(jnp.int32).max))
-        high_bits = jnp.where(jnp.sum(bits <= low_bits) > high_rank, low_bits, above)
+        _, low_bits = jax.lax.fori_loop(0, 31, halve, (jnp.int32(0), jnp.int32(0x7F800000)))
+        above = jnp.min(jnp.where(bits > low_bits, bits, largest))
+        high_bits = jnp.where(up_to(low_bits) > high_rank, low_bits, above)
         low, high = (jax.lax.bitcast_convert_type(b, jnp.float32) for b in (low_bits, high_bits))
         middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
         return jnp.where(count > 0, middle ** (2 / power), 0.0)

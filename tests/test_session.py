@@ -103,8 +103,10 @@ def test_everything_done_on_the_way_is_in_the_recipe():
     run.change("remove", 3)
     run.change("kernel.name", "imq")
     run.advance(9)
+    run.change("bandwidth.factor", 2.0)
     last = run.look()[0]
-    assert [c[:2] for c in run.changes] == [(10, "method.alpha"), (17, "add"), (17, "remove"), (17, "kernel.name")]
+    done = [(10, "method.alpha"), (17, "add"), (17, "remove"), (17, "kernel.name"), (26, "bandwidth.factor")]
+    assert [c[:2] for c in run.changes] == done
     setup = run.present()
     again = collect(setup.recipe("svgd", run.capacity), steps=26)[-1]
     np.testing.assert_array_equal(again.particles, last.particles)
@@ -114,6 +116,7 @@ def test_everything_done_on_the_way_is_in_the_recipe():
     while replay.clock < 26:
         replay.advance(26 - replay.clock)
     np.testing.assert_array_equal(replay.look()[0].particles, last.particles)
+    np.testing.assert_array_equal(replay.frames[0].repulse, last.repulse)
 
 
 def test_rewinding_restores_and_going_on_forgets_the_rest():

@@ -19,6 +19,10 @@ FLAGS = (
 ).split()
 
 
+KEEP_SOCKETS = """window.sockets = [];
+window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
+
+
 def executable() -> str:
     """A Chromium on this machine; without one the tests skip, or fail where STEINLAB_REQUIRE_BROWSER is set."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -54,6 +58,10 @@ class Server:
 
     def log(self) -> str:
         return self.log_file.read_text()
+
+    def threads(self) -> int:
+        """How many threads the server has (Linux)."""
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -93,6 +101,7 @@ class Tab:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.add_init_script(KEEP_SOCKETS)
         self.page.goto(server.url + query)
         self.wait("window.steinlab && window.steinlab.frames > 0", 120)
 

@@ -120,8 +120,7 @@ def test_a_link_gives_the_same_picture(open_tab):
     tab.slide("alpha", "ArrowRight", 3)
     time.sleep(0.3)
     tab.pause()
-    tab.page.wait_for_url("**steps=**")
-    time.sleep(0.6)
+    tab.page.wait_for_url(f"**steps={tab.step()}*")
     link = tab.page.url[len(tab.server.url):]
     again = open_tab(link)
     again.wait(f"window.steinlab.step[0] === {tab.step()}", 60)
@@ -186,9 +185,40 @@ def test_presets_load_and_tell_what_they_show(open_tab):
     tab.wait("window.steinlab.count.length === 2 && window.steinlab.count[0] === 1", 90)
 
 
-def test_two_tabs_are_independent_and_a_closed_one_leaves_nothing(open_tab, server):
+def test_two_tabs_are_independent(open_tab):
     one, two = open_tab(SMALL), open_tab(SMALL)
     one.pause()
     at, other = one.step(), two.step()
     two.wait(f"window.steinlab.step[0] > {other} + 10")
     assert one.step() == at
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
+def test_a_closed_tab_leaves_no_thread(open_tab, server):
+    open_tab(SMALL).context.close()
+    time.sleep(8)
+    before = server.threads()
+    tabs = [open_tab(SMALL) for _ in range(3)]
+    assert server.threads() >= before + 3
+    for tab in tabs:
+        tab.context.close()
+    end = time.monotonic() + 30
+    while server.threads() > before and time.monotonic() < end:
+        time.sleep(0.5)
+    assert server.threads() <= before
+
+
+def test_a_cut_connection_is_taken_up_and_the_run_goes_on(open_tab):
+    tab = open_tab(SMALL)
+    tab.wait("window.steinlab.step[0] > 20")
+    at = tab.step()
+    tab.page.evaluate("window.sockets.at(-1).close()")
+    tab.wait("window.sockets.length > 1", 20)
+    tab.wait(f"window.steinlab.step[0] > {at} + 20", 20)
+
+
+def test_the_theme_can_be_changed(open_tab):
+    tab = open_tab(SMALL)
+    assert "dark" not in tab.page.locator(".stage").get_attribute("class")
+    tab.button("Toggle theme").click()
+    tab.page.locator(".stage.dark").wait_for()
