@@ -10,7 +10,16 @@ from stein_core import guides, methods, models, optimizers, targets  # noqa: F40
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe, Spec, capacity_for
 from stein_core.registry import (
-    BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Knob, UnknownName,
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    FORCE_SCALES,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Knob,
+    UnknownName,
 )  # fmt: skip
 from stein_core.runner import Stepper, collect, compile, device_name, keep_compiled, stream, target_of
 from stein_core.types import Forces, Frame, Guide, Method, State, Target

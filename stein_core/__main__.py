@@ -14,10 +14,22 @@ import numpy as np
 from tqdm import tqdm
 
 from stein_core import (
-    BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
-    Frame, Recipe, Spec, capacity_for, compile, device_name, keep_compiled, stream,
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Frame,
+    Recipe,
+    Spec,
+    capacity_for,
+    compile,
+    device_name,
+    keep_compiled,
+    stream,
 )  # fmt: skip
-
 from stein_core.recipe import MAX_CAPACITY
 
 

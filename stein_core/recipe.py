@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Mapping
 
 from stein_core.registry import (
-    BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Knob, unknown,
+    BANDWIDTHS,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Knob,
+    unknown,
 )  # fmt: skip
 
 MAX_CAPACITY = 4096

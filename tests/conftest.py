@@ -4,7 +4,6 @@ import os
 from contextlib import contextmanager
 
 import jax
-import numpy as np
 import pytest
 
 import stein_core
@@ -14,7 +13,6 @@ if os.environ.get("STEINLAB_CACHE"):
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
-ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
 
 
 @pytest.fixture
@@ -36,22 +34,3 @@ def counted():
             jax.monitoring.unregister_event_duration_listener(listen)
 
     return counting
-
-
-def assert_same_frame(a, b, rtol=0.0, atol=0.0):
-    """Equal step and arrays; metrics too, where NaN equals NaN (undefined in both)."""
-    assert a.step == b.step and a.finite == b.finite
-    for name in ARRAYS:
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=atol, err_msg=name)
-    assert list(a.metrics) == list(b.metrics)
-    for name, value in a.metrics.items():
-        np.testing.assert_allclose(value, b.metrics[name], rtol=rtol, atol=atol, err_msg=name)
-
-
-def assert_no_nan(frame, note=""):
-    with_nan = [name for name in ARRAYS if np.isnan(getattr(frame, name)).any()]
-    assert not with_nan, note
-
-
-def force_of(frame):
-    return frame.attract + frame.repulse

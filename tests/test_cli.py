@@ -8,13 +8,24 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ARRAYS, assert_same_frame
+from frames import ARRAYS, assert_same_frame
 
 import stein_core
 import stein_core.__main__ as cli
 from stein_core import (
-    BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS,
-    Recipe, Spec, UnknownName, collect, stream,
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    FORCE_SCALES,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Recipe,
+    Spec,
+    UnknownName,
+    collect,
+    stream,
 )  # fmt: skip
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]

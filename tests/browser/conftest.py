@@ -1,71 +1,7 @@
-"""A real server (`panel serve app`) and a real Chromium for the browser tests."""
-
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
+"""The server and the browser that all browser tests share."""
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-
-
-KEEP_SOCKETS = """window.sockets = [];
-window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
-
-
-def executable() -> str:
-    """A Chromium on this machine; without one the tests skip, or fail where STEINLAB_REQUIRE_BROWSER is set."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    found = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, names)), None)
-    if not found:
-        message = "no Chromium found: install chromium or google-chrome, or set CHROME_BIN"
-        if os.environ.get("STEINLAB_REQUIRE_BROWSER"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return found
-
-
-class Server:
-    """`panel serve app` from the checkout, its address and everything that it printed."""
-
-    def __init__(self, folder: Path, arguments=(), environment=None):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://localhost:{port}/app"
-        self.log_file = folder / "server.log"
-        command = [sys.executable, "-m", "panel", "serve", "app", "--port", str(port), "--liveness", *arguments]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, stdout=self.log_file.open("w"), stderr=subprocess.STDOUT, env=environment
-        )
-        for _ in range(240):
-            try:
-                urllib.request.urlopen(f"http://localhost:{port}/liveness", timeout=1)
-                return
-            except OSError:
-                time.sleep(0.25)
-        raise RuntimeError(f"the server did not start:\n{self.log()}")
-
-    def log(self) -> str:
-        return self.log_file.read_text()
-
-    def threads(self) -> int:
-        """How many threads the server has (Linux)."""
-        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+from chromium import FLAGS, Server, Tab, executable
 
 
 @pytest.fixture(scope="session")
@@ -87,66 +23,6 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         yield browser
         browser.close()
-
-
-class Tab:
-    """One page of the app, with what its console said and where its requests went."""
-
-    def __init__(self, browser, server, query=""):
-        self.context = browser.new_context(
-            viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
-        )
-        self.page = self.context.new_page()
-        self.server, self.errors, self.requests = server, [], []
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
-        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.add_init_script(KEEP_SOCKETS)
-        self.page.goto(server.url + query)
-        self.wait("window.steinlab && window.steinlab.frames > 0", 120)
-
-    def wait(self, condition: str, seconds: float = 15):
-        self.page.wait_for_function(condition, timeout=1000 * seconds)
-
-    def stage(self, what: str):
-        return self.page.evaluate(f"window.steinlab.{what}")
-
-    def step(self) -> int:
-        return self.stage("step")[0]
-
-    def until_settled(self):
-        """Wait until a paused picture has stopped changing."""
-        before = None
-        while before != (before := self.stage("frames")):
-            time.sleep(0.3)
-
-    def rows(self, panel: int = 0) -> list:
-        return self.stage(f"particles({panel})")
-
-    def button(self, name: str):
-        return self.page.get_by_role("button", name=name, exact=False).first
-
-    def slide(self, label: str, keys: str, times: int = 1):
-        slider = self.page.get_by_role("slider", name=label).first
-        slider.focus()
-        for _ in range(times):
-            slider.press(keys)
-
-    def pause(self):
-        self.button("Pause").click()
-        self.button("Play").wait_for()
-        self.until_settled()
-
-    def choose(self, shown: str, option: str):
-        """Open the select that shows `shown` and take `option`."""
-        self.page.get_by_role("combobox").filter(has_text=shown).first.click()
-        self.page.get_by_role("menuitem", name=option).first.click()
-
-    def close(self):
-        self.context.close()
-        assert not self.errors, self.errors
-        outside = [u for u in self.requests if not u.startswith(("http://localhost", "data:", "blob:"))]
-        assert not outside, outside
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from conftest import FLAGS, Server, Tab, executable
+from chromium import FLAGS, Server, Tab, executable
 from playwright.sync_api import sync_playwright
 
 LATENCY = """async () => {

@@ -1,0 +1,24 @@
+"""Comparisons of frames, shared by the tests."""
+
+import numpy as np
+
+ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
+
+
+def assert_same_frame(a, b, rtol=0.0, atol=0.0):
+    """Equal step and arrays; metrics too, where NaN equals NaN (undefined in both)."""
+    assert a.step == b.step and a.finite == b.finite
+    for name in ARRAYS:
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=atol, err_msg=name)
+    assert list(a.metrics) == list(b.metrics)
+    for name, value in a.metrics.items():
+        np.testing.assert_allclose(value, b.metrics[name], rtol=rtol, atol=atol, err_msg=name)
+
+
+def assert_no_nan(frame, note=""):
+    with_nan = [name for name in ARRAYS if np.isnan(getattr(frame, name)).any()]
+    assert not with_nan, note
+
+
+def force_of(frame):
+    return frame.attract + frame.repulse
