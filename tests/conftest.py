@@ -1,18 +1,16 @@
-"""Shared by all tests: the compile counter and small helpers. Steppers are shared through stein_core.compile."""
+"""Shared by all tests: the compile counter. Steppers are shared through stein_core.compile."""
 
 import os
 from contextlib import contextmanager
 
 import jax
 import pytest
+from checks import COMPILE, TRACE
 
 import stein_core
 
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
-
-TRACE = "/jax/core/compile/jaxpr_trace_duration"
-COMPILE = "/jax/core/compile/backend_compile_duration"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from frames import ARRAYS, assert_same_frame
+from checks import ARRAYS, assert_same_frame
 
 import stein_core
 import stein_core.__main__ as cli

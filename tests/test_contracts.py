@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from conftest import COMPILE, TRACE
-from frames import ARRAYS, assert_no_nan, assert_same_frame, force_of
+from checks import ARRAYS, COMPILE, TRACE, assert_no_nan, assert_same_frame, force_of
 
 from stein_core import DIAGNOSTICS, METHODS, OPTIMIZERS, TARGETS, Recipe, Spec, collect, compile, stream, target_of
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from frames import assert_same_frame, force_of
+from checks import assert_same_frame, force_of
 from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 import optax
 import pytest
 from blackjax.vi import svgd as blackjax_svgd
-from frames import force_of
+from checks import force_of
 from numpyro.contrib.einstein import ASVGD, SVGD, RBFKernel, SteinVI
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.initialization import init_to_uniform

@@ -198,15 +198,12 @@ class Particles:
 
     def csv(self) -> io.StringIO:
         """The picture's numbers: a row for each particle and panel."""
-        (setup, _), out = self.session.shown(), io.StringIO()
-        names = None
+        (setup, _), frames, out = self.session.shown(), self.session.frames, io.StringIO()
+        d = frames[0].locations.shape[1] if frames else 0
+        kinds = ("location", "sd", "attraction", "repulsion")
         writer = csv.writer(out)
-        for method, frame in zip(setup.methods, self.session.frames):
-            d, p = frame.locations.shape[1], frame.particles.shape[1]
-            if names is None:
-                names = [f"{kind}[{i}]" for kind in ("location", "sd") for i in range(d)]
-                forces = [f"{kind}[{i}]" for kind in ("attraction", "repulsion") for i in range(d)]
-                writer.writerow(["method", "step", "particle", *names, *forces])
+        writer.writerow(["method", "step", "particle", *(f"{kind}[{i}]" for kind in kinds for i in range(d))])
+        for method, frame in zip(setup.methods, frames):
             table = np.hstack([frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d]])
             writer.writerows([method, frame.step, i, *row] for i, row in enumerate(table.tolist()))
         out.seek(0)

@@ -1,7 +1,9 @@
-"""Comparisons of frames, shared by the tests."""
+"""Names of JAX's compile events and comparisons of frames, shared by the tests."""
 
 import numpy as np
 
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+COMPILE = "/jax/core/compile/backend_compile_duration"
 ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
 
 
