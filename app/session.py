@@ -45,12 +45,14 @@ class Session:
     def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None]):
         self._streamer, self._tell = streamer, tell
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
-        self._closed = self._dirty = False
-        self._speed, self._seconds_per_step, self._told = 1, 0.0, (0.0, 0)
-        self._run: Run | None = None
-        self._deferred = None
-        self._begin(setup)
+        self._closed = self._dirty = self._playing = False
+        self._speed, self._told = 1, (0.0, 0)
+        self._setup, self._run = setup, None
         self._thread = threading.Thread(target=self._work, name="session", daemon=True)
+
+    def start(self):
+        """Compile and go. Commands that came before wait in the queue."""
+        self._put(lambda: self._begin(self._setup))
         self._thread.start()
 
     # ---- commands, from the page
@@ -235,7 +237,8 @@ class Session:
     # ---- compiling and starting
 
     def _begin(self, setup: Setup, playing: bool | None = None):
-        self._setup, self._run, self._deferred = setup, None, None
+        self._setup, self._deferred = setup, None
+        self._run: Run | None = None
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._measured = 0.0

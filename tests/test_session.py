@@ -35,6 +35,7 @@ class Desk:
     def __init__(self, **fields):
         self.screen, self.news = Screen(), {}
         self.session = Session(Setup(**{**SMALL, **fields}), self.screen, self.news.update)
+        self.session.start()
 
     def until(self, happened, seconds=60):
         end = time.monotonic() + seconds

@@ -48,15 +48,14 @@ class Particles:
         self.streamer = Streamer(self.stage.send, document.add_next_tick_callback)
         self.build(page, problems)
 
-        self.tell = Mailbox(document.add_next_tick_callback, self.told)
-        self.setup, self.session = setup, None
+        self.session = Session(setup, self.streamer, Mailbox(document.add_next_tick_callback, self.told))
         self.quietly(self.show_setup, setup)
+        pn.state.on_session_destroyed(lambda context: self.session.close())
         pn.state.onload(self.start)
-        pn.state.on_session_destroyed(lambda context: self.session and self.session.close())
 
     def start(self):
-        """The browser is there. Not before: Panel drops what changes until the document is loaded."""
-        self.session = Session(self.setup, self.streamer, self.tell)
+        """Only now: until the document is loaded, Panel drops what changes."""
+        self.session.start()
         pn.state.add_periodic_callback(self.refresh, 500)
 
     # ---- layout
@@ -136,8 +135,6 @@ class Particles:
         elif "ready" in message:
             self.url = ""  # an address sent before there was anyone to receive it is lost
             self.streamer.ready()
-        elif not self.session:
-            pass  # a click before the run has begun
         elif "add" in message:
             self.session.add(message["add"])
         elif "remove" in message:
@@ -253,7 +250,7 @@ class Particles:
         """Twice a second: the readings and the address bar."""
         frames = self.streamer.acked_per_second
         self.reading.object = f"step {self.step:,} · {self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
-        url = self.session.link()
+        url = self.session.link() + "&theme=dark" * self.stage.dark
         if url != self.url:
             self.url = url
             self.stage.set_url(url)

@@ -219,6 +219,8 @@ def test_a_cut_connection_is_taken_up_and_the_run_goes_on(open_tab):
 
 def test_the_theme_can_be_changed(open_tab):
     tab = open_tab(SMALL)
-    assert "dark" not in tab.page.locator(".stage").get_attribute("class")
+    dark = tab.page.locator(".stage.dark:has(> .deck)")
+    assert dark.count() == 0
     tab.button("Toggle theme").click()
-    tab.page.locator(".stage.dark").wait_for()
+    dark.wait_for()
+    tab.page.wait_for_url("**theme=dark*")  # a reload or a link keeps it
