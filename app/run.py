@@ -59,9 +59,12 @@ class Run:
         self._catch_up()
         if self.pending:
             steps = min(steps, self.pending[0][0] - self.clock)
-        self.states = [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, self.states)]
+        before, goal = self.states, self.clock + steps
+        self.states = self._advanced(before, steps)
         reached = [int(state.step) for state in self.states]
-        goal, self.clock = self.clock + steps, min(reached)
+        if min(reached) < goal:  # the others stop where the first one had to
+            self.states = self._advanced(before, min(reached) - self.clock)
+        self.clock = min(reached)
         self._catch_up()
         return None if self.clock == goal else self.steppers[reached.index(self.clock)]
 
@@ -108,6 +111,9 @@ class Run:
         if len(self.changes) > MOST_CHANGES:
             return replace(self.setup, knobs=self.knobs, changes=(), steps=self.clock)
         return replace(self.setup, changes=tuple(self.changes), steps=self.clock)
+
+    def _advanced(self, states: list[State], steps: int) -> list[State]:
+        return [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, states)]
 
     def _catch_up(self) -> None:
         """The pending changes whose step has come."""

@@ -211,7 +211,7 @@ class Session:
         run = self._run
         if run is None:  # still compiling: it will start with this value
             if name in all_knobs():
-                self._setup = replace(self._setup, knobs={**self._setup.knobs, name: value})
+                self._begin(replace(self._setup, knobs={**self._setup.knobs, name: value}), self._playing)
             return
         wanted = {"add": run.count + 1, "method.particles": value}.get(name, 1)
         if wanted > CAPACITY:
@@ -250,18 +250,23 @@ class Session:
         ticket = self._ticket = object()
         self._tell({"status": f"compiling {', '.join(METHODS[spec.method].label for spec in specs)} …"})
 
+        def deliver(receive, *arguments):
+            def unless_late():  # another choice may have been made meanwhile
+                if ticket is self._ticket and not self._closed:
+                    receive(*arguments)
+
+            self._put(unless_late)
+
         def work():
             try:
-                self._tell({"scene": scene(specs[0], self._setup.methods)})
-                self._put(self._ready, ticket, [compile(spec) for spec in specs if not self._closed])
+                deliver(self._tell, {"scene": scene(specs[0], tuple(spec.method for spec in specs))})
+                deliver(self._ready, ticket, [compile(spec) for spec in specs])
             except Exception as error:  # the worker shows it, as any other
-                self._put(_raise, error)
+                deliver(_raise, error)
 
         _compilers.submit(work)
 
     def _ready(self, ticket: object, steppers: list[Stepper]):
-        if ticket is not self._ticket or self._closed:
-            return  # another choice was made meanwhile
         if self._run:
             self._run.grow(steppers)
         else:

@@ -187,6 +187,20 @@ def test_divergence_is_told_with_its_step_and_reset_helps(desk):
     assert d.news["alarm"] == ""
 
 
+def test_where_one_method_diverges_all_stop_on_the_same_step():
+    run = run_of(methods=("svgd", "ensemble"), optimizer="sgd", knobs={"method.step_size": 1000.0})
+    diverged = run.advance(50)
+    frames = run.look()
+    assert diverged is not None and run.clock < 50 and [f.step for f in frames] == [run.clock] * 2
+
+
+def test_particles_turned_up_while_compiling(desk):
+    d = desk(target="cross")
+    d.session.turn("method.particles", 100)
+    d.until(lambda: d.session.frames and len(d.frame.particles) == 100)
+    assert not d.news["alarm"]
+
+
 def test_an_error_in_a_command_is_shown_and_the_session_goes_on(desk):
     d = desk()
     d.at(2)
