@@ -8,12 +8,12 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import numpy as np
 
-from app.setup import MOST_CHANGES, Setup, all_knobs
+from app.setup import Setup, all_knobs
 from stein_core import Frame, State, Stepper
+from stein_core.recipe import EDITS
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600
-EDITS = ("add", "remove")
 
 
 class Past(NamedTuple):
@@ -106,11 +106,8 @@ class Run:
         self.states = [padded(state, self._spare(s)) for s, state in zip(steppers, self.states)]
 
     def present(self) -> Setup:
-        """The Setup that repeats the run up to here. A dragged slider leaves many changes; where they are too many for
-        a link, the present values stand for the whole run."""
-        if len(self.changes) > MOST_CHANGES:
-            return replace(self.setup, knobs=self.knobs, changes=(), steps=self.clock)
-        return replace(self.setup, changes=tuple(self.changes), steps=self.clock)
+        """The Setup that repeats what is shown, and then goes on as a link said."""
+        return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
     def _advanced(self, states: list[State], steps: int) -> list[State]:
         return [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, states)]
@@ -121,15 +118,15 @@ class Run:
             self._apply(*self.pending.pop(0)[1:])
 
     def _apply(self, name: str, value: Any) -> None:
-        if name == "remove" and not (0 <= value < self.count and self.count > 1):
-            return
+        if name in EDITS and self.capacity == 1 or name == "remove" and not (value < self.count and self.count > 1):
+            return  # nothing to add to, or to take from
         results = [s.change(state, self._of(s), name, value) for s, state in zip(self.steppers, self.states)]
         self.states = [state for state, _ in results]
         if name in EDITS:
             self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
         else:
             self.knobs = {**self.knobs, name: value}
-            if self.clock == 0:
+            if self.clock == 0 and not self.changes:
                 self.setup = replace(self.setup, knobs=self.knobs)
                 return
             if self.changes and self.changes[-1][:2] == (self.clock, name):
@@ -140,12 +137,17 @@ class Run:
         """Going on from a frame of the past: what came after it never happened."""
         if self.position >= len(self.history) - 1:
             return
-        past = self.history[self.position]
-        del self.history[self.position + 1 :], self.changes[past.changes :]
+        self.changes = self._changes_here()
+        del self.history[self.position + 1 :]
         self.pending = []
-        for name, value in self.knobs.items():  # knobs that were turned later keep their present value
-            if past.knobs.get(name, all_knobs()[name].default) != value:
-                self.changes.append((self.clock, name, value))
+
+    def _changes_here(self) -> list[tuple]:
+        """The changes up to the entry that is shown; knobs that were turned later keep their present value."""
+        if self.position >= len(self.history) - 1:
+            return self.changes
+        past = self.history[self.position]
+        turned = [(self.clock, k, v) for k, v in self.knobs.items() if past.knobs.get(k, all_knobs()[k].default) != v]
+        return [*self.changes[: past.changes], *turned]
 
     def _thin(self) -> None:
         """Every other entry goes once there are too many: the whole run stays in reach, at a coarser grain."""

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from app.run import Run, count_of
+from app.run import Run
 from app.scene import scene
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
@@ -57,8 +57,9 @@ class Session:
 
     # ---- commands, from the page
 
-    def play(self, on: bool):
-        self._put(self._play, on)
+    def toggle(self):
+        """Play if paused, else pause."""
+        self._put(lambda: self._play(not self._playing))
 
     def step(self):
         """One step, then pause."""
@@ -109,12 +110,15 @@ class Session:
     @property
     def frames(self) -> list[Frame]:
         """The newest frames, one a panel."""
-        return self._run.frames if self._run else []
+        run = self._run
+        return run.frames if run else []
 
     def shown(self) -> tuple[Setup, int]:
         """The Setup that repeats what is on screen, its `steps` included, and the capacity it runs at."""
         run = self._run
-        return (run.present(), run.capacity) if run else (self._setup, FIRST_CAPACITY)
+        if run is None or run.clock < self._goal:
+            return self._setup, capacity_of(self._setup)
+        return run.present(), run.capacity
 
     def link(self) -> str:
         """The query for the address bar: the picture when paused, else a run that plays."""
@@ -193,8 +197,14 @@ class Session:
     # ---- what the commands do
 
     def _play(self, on: bool):
-        self._playing, self._goal, self._told = on, 0, (time.monotonic(), self._run.clock if self._run else 0)
+        self._playing, self._told = on, (time.monotonic(), self._run.clock if self._run else 0)
+        self._give_up_goal()
         self._tell({"playing": on, "alarm": ""})
+
+    def _give_up_goal(self):
+        if self._goal and self._run:
+            self._goal = 0
+            self._tell({"status": ""})
 
     def _one_step(self):
         self._play(False)
@@ -211,16 +221,21 @@ class Session:
         run = self._run
         if run is None:  # still compiling: it will start with this value
             if name in all_knobs():
-                self._begin(replace(self._setup, knobs={**self._setup.knobs, name: value}), self._playing)
+                setup = replace(self._setup, knobs={**self._setup.knobs, name: value})
+                if capacity_of(setup) == capacity_of(self._setup):
+                    self._setup = setup
+                else:
+                    self._begin(setup, self._playing)
             return
         wanted = {"add": run.count + 1, "method.particles": value}.get(name, 1)
         if wanted > CAPACITY:
             raise ValueError(f"{CAPACITY} particles are the most that this page shows.")
-        if wanted > run.capacity > 1:
-            self._deferred = (name, value)
-            self._compile(CAPACITY)
+        if self._deferred or wanted > run.capacity > 1:  # in order, once the larger program is there
+            if not self._deferred:
+                self._compile(CAPACITY)
+            self._deferred.append((name, value))
             return
-        self._goal = 0
+        self._give_up_goal()
         run.change(name, value)
         if name in ("add", "remove"):
             self._tell({"knobs": run.knobs})
@@ -230,20 +245,21 @@ class Session:
 
     def _rewind(self, position: int):
         if self._run:
-            self._playing, self._goal, self._dirty = False, 0, True
+            self._playing, self._dirty = False, True
+            self._give_up_goal()
             self._run.rewind(position)
             self._tell({"playing": False, "alarm": "", "knobs": self._run.knobs})
 
     # ---- compiling and starting
 
     def _begin(self, setup: Setup, playing: bool | None = None):
-        self._setup, self._deferred = setup, None
+        self._setup, self._deferred = setup, []
         self._run: Run | None = None
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._measured = 0.0
-        self._tell({"setup": setup, "playing": self._playing, "alarm": ""})
-        self._compile(FIRST_CAPACITY if count_of(setup.knobs) <= FIRST_CAPACITY else CAPACITY)
+        self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": ""})
+        self._compile(capacity_of(setup))
 
     def _compile(self, capacity: int):
         specs = [self._setup.spec(method, capacity) for method in self._setup.methods]
@@ -260,7 +276,8 @@ class Session:
         def work():
             try:
                 deliver(self._tell, {"scene": scene(specs[0], tuple(spec.method for spec in specs))})
-                deliver(self._ready, ticket, [compile(spec) for spec in specs])
+                steppers = [compile(spec) for spec in specs if ticket is self._ticket]
+                deliver(self._ready, ticket, steppers)
             except Exception as error:  # the worker shows it, as any other
                 deliver(_raise, error)
 
@@ -275,14 +292,19 @@ class Session:
                 _ahead.submit(self._compile_ahead, ticket)
         self._tell({"status": ""})
         self._dirty = True
-        if self._deferred:
-            deferred, self._deferred = self._deferred, None
-            self._change(*deferred)
+        deferred, self._deferred = self._deferred, []
+        for change in deferred:
+            self._change(*change)
 
     def _compile_ahead(self, ticket: object):
         for method in self._setup.methods:
             if ticket is self._ticket and not self._closed:
                 compile(self._setup.spec(method, CAPACITY))
+
+
+def capacity_of(setup: Setup) -> int:
+    """The capacity that a session of this Setup starts at."""
+    return FIRST_CAPACITY if setup.particles <= FIRST_CAPACITY else CAPACITY
 
 
 def rows(frame: Frame) -> np.ndarray:

@@ -8,13 +8,13 @@ from typing import Any, Mapping
 from urllib.parse import urlencode
 
 from stein_core import METHODS, Recipe, Spec
-from stein_core.recipe import COMMON
+from stein_core.recipe import COMMON, EDITS
 from stein_core.registry import unknown
 
 PANELS = 3
 CAPACITY = 256  # most particles a page shows
 MOST_STEPS = 100_000  # a link is run up to here at most
-MOST_CHANGES = 100  # beyond this a link would outgrow what browsers carry
+MOST_CHANGES = 300  # beyond this a link would outgrow what servers take
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Setup:
     def __post_init__(self):
         if not 1 <= len(self.methods) <= PANELS or len(set(self.methods)) < len(self.methods):
             raise ValueError(f"methods = {','.join(self.methods)!r}; allowed: 1 to {PANELS} different ones.")
-        if not 0 <= self.steps <= MOST_STEPS:
+        if self.steps < 0:
             raise ValueError(f"steps = {self.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
         known = all_knobs()
         for name in self.knobs:
@@ -56,12 +56,33 @@ class Setup:
     def recipe(self, method: str, capacity: int) -> Recipe:
         """The Recipe of one panel: the knobs and changes that its method knows."""
         spec = self.spec(method, capacity)
-        known = {*spec.knobs(), "add", "remove"}
+        known = {*spec.knobs(), *EDITS}
         knobs = {k: v for k, v in self.knobs.items() if k in known}
         return Recipe(spec, knobs, self.seed, tuple(c for c in self.changes if c[1] in known))
 
+    @property
+    def linkable(self) -> bool:
+        """Whether a link repeats this exactly."""
+        return len(self.changes) <= MOST_CHANGES and self.steps <= MOST_STEPS
+
+    @property
+    def particles(self) -> int:
+        """The most particles that its knobs and changes ever ask for."""
+        count = most = self.knobs.get("method.particles", all_knobs()["method.particles"].default)
+        for _, name, value in self.changes:
+            count = {"add": count + 1, "remove": count - 1, "method.particles": value}.get(name, count)
+            most = max(most, count)
+        return most
+
     def to_query(self) -> str:
-        """ "?target=...": only what differs from the defaults, numbers as short as they read back the same."""
+        """ "?target=...": only what differs from the defaults, numbers as short as they read back the same.
+
+        What is not `linkable` (a slider dragged for long, a very long run) becomes a run from the start with the
+        last values.
+        """
+        if not self.linkable:
+            turned = {name: value for _, name, value in self.changes if name not in EDITS}
+            return replace(self, knobs={**self.knobs, **turned}, changes=(), steps=0).to_query()
         plain = Setup(methods=self.methods)
         fields: dict[str, Any] = {"target": self.target, "methods": ",".join(self.methods)}
         for name in ("dim", "optimizer", "draws", "seed", "steps"):
@@ -91,6 +112,9 @@ class Setup:
                     take(**{name: query[name] if name in ("target", "optimizer") else int(query[name])})
                 except ValueError:
                     problems.append(f"{name} = {query[name]!r} is not a whole number.")
+        if setup.steps > MOST_STEPS:
+            problems.append(f"steps = {setup.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
+            setup = replace(setup, steps=0)
         if "methods" in query:
             take(methods=tuple(query["methods"].split(",")))
         for name, value in query.items():

@@ -1,5 +1,6 @@
 """The page around the pages: title, theme, and a message instead of a blank page when something fails at start."""
 
+import html
 import logging
 
 import panel as pn
@@ -25,7 +26,7 @@ def serve() -> None:
     except Exception as error:
         log.exception("start")
         page = pmui.Alert(
-            f"Steinlab could not start: {type(error).__name__}: {error}. The server's log has the details.",
+            pn.pane.HTML(html.escape(f"{type(error).__name__}: {error}. The server's log has the details.")),
             severity="error",
             title="Could not start",
         )

@@ -36,7 +36,7 @@ export function render({model, el}) {
 
   let cards = [], panels = [], key = "", family = "", map = null, background = null, legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
-  let tabbed = false, scale = 0, hover = -1, lastFrame = 0, idleAcks = 0;
+  let tabbed = false, scale = 0, hover = -1, lastFrame = 0;
   const hook = window.steinlab = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
@@ -67,7 +67,7 @@ export function render({model, el}) {
   function rebuild() {
     const {scene} = model;
     if (!scene.titles) return;
-    const newKey = JSON.stringify([scene.titles, scene.metrics]);
+    const newKey = JSON.stringify([scene.titles, scene.metrics, scene.extent, scene.labels]);
     if (newKey !== key) buildCards();
     key = newKey;
     layout();
@@ -188,15 +188,14 @@ export function render({model, el}) {
       const text = `${cards[p].title}: step ${panel.step}, ${panel.count} particles`;
       if (cards[p].canvas.ariaLabel !== text) cards[p].canvas.ariaLabel = text;
     });
-    if (drawn && !document.hidden && performance.now() - lastFrame > 1000 && idleAcks < 3) {
-      idleAcks++;
+    if (drawn && !document.hidden && performance.now() - lastFrame > 1000) {
       model.send_msg({ack: drawn[0], idle: true});
     }
   }
 
   function nearest(p, px, py) {
     let best = -1, bestDistance = PICK;
-    const rows = panels[p]?.rows ?? [];
+    const rows = panels[p]?.count > 1 ? panels[p].rows : [];  // a single particle cannot be removed
     for (let i = 0; i < rows.length; i += ROW) {
       const distance = Math.hypot(map.x(rows[i]) - px, map.y(rows[i + 1]) - py);
       if (distance < bestDistance) [best, bestDistance] = [i / ROW, distance];
@@ -220,7 +219,7 @@ export function render({model, el}) {
     canvas.addEventListener("pointerleave", () => setHover(-1));
     canvas.addEventListener("click", e => {
       clearTimeout(clickTimer);
-      if (e.detail > 1 || !map.holds(e.offsetX, e.offsetY)) return;
+      if (e.detail > 1 || at(e) >= 0 || !map.holds(e.offsetX, e.offsetY)) return;
       const add = map.data(e.offsetX, e.offsetY);
       clickTimer = setTimeout(() => model.send_msg({add}), 220);  // it may become a double click
     });
@@ -268,7 +267,6 @@ export function render({model, el}) {
     // keeps the pipeline full: 60 instead of 40 a second.
     queue = [...queue, frame].slice(-2);
     lastFrame = performance.now();
-    idleAcks = 0;
     repaint();
   }
 

@@ -119,7 +119,9 @@ def run_recipe(options) -> int:
     started = time.perf_counter()
     with tqdm(total=options.steps, unit="step", disable=None, file=sys.stderr) as bar:
         for frame in stream(recipe, options.steps, chunk):
-            frames = [*frames, frame] if options.out else [frame]
+            if not options.out:
+                frames.clear()
+            frames.append(frame)
             bar.update(frame.step - bar.n)
     seconds = time.perf_counter() - started
     last = frames[-1]

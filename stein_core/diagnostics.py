@@ -35,7 +35,7 @@ def mixture_elbo(view):
     return view.elbo
 
 
-@DIAGNOSTICS.register("marginal_variance", label="variance", reference="SMI paper, sec. 5.1", log=True)
+@DIAGNOSTICS.register("marginal_variance", label="variance", reference="SMI paper, sec. 6.1", log=True)
 def marginal_variance(view):
     "Marginal variance within + between guides, mean over coordinates (1/n form)."
     return within_variance(view) + between_variance(view)

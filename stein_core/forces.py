@@ -160,6 +160,15 @@ def interact(problem: Problem, key: Array, particles: Array, alpha: Array) -> Fo
     return Forces(attract, alpha * repulse)
 
 
+def climb(problem: Problem, log_density=None) -> Method:
+    """The Method in which every particle climbs alone: no kernel, no repulsion. log_density replaces the target's."""
+
+    def field(key, step, particles):
+        return Forces(gradients(problem, key, particles, log_density).guide, jnp.zeros_like(particles))
+
+    return flow(problem, field)
+
+
 def flow(problem: Problem, field) -> Method:
     """The Method that follows a force field with the problem's optimiser: the optimiser is given -phi as gradient.
 

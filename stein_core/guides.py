@@ -12,7 +12,6 @@ from stein_core.types import Guide
 def point(dim):
     "A single point; the particles themselves are the sample."
     return Guide(
-        size=dim,
         init=lambda locations: locations,
         sample=lambda psi, eps: psi,
         log_density=None,
@@ -24,7 +23,7 @@ def point(dim):
 WIDTH = Knob("width", 0.1, 1e-3, 10.0, "log", "initial width", "standard deviation of each guide at the start")
 
 
-@GUIDES.register("normal", label="Diagonal normal", reference="SMI paper, sec. 5", knobs=(WIDTH,))
+@GUIDES.register("normal", label="Diagonal normal", reference="SMI paper, sec. 6", knobs=(WIDTH,))
 def normal(dim, *, width):
     "A normal with its own location and standard deviations: psi = (location, u) with sd = softplus(u)."
 
@@ -51,7 +50,6 @@ def normal(dim, *, width):
         return constant - 0.5 * (square + jnp.sum(location**2 * precision, axis=-1))
 
     return Guide(
-        size=2 * dim,
         init=init,
         sample=sample,
         log_density=log_density,

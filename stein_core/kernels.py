@@ -39,7 +39,7 @@ def log_inverse(u):
     return 1.0 / (1.0 + jnp.log1p(u))
 
 
-@KERNELS.register("laplace", label="Laplace: exp(-r/sigma)", reference="Ba et al. 2022, sec. 5")
+@KERNELS.register("laplace", label="Laplace: exp(-r/sigma)", reference="closed form")
 def laplace(u):
     "exp(-r / sigma) = exp(-sqrt(2u)): not smooth at 0, so close particles repel with a finite force."
     return jnp.exp(-jnp.sqrt(2.0 * u))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping
 
@@ -18,6 +19,7 @@ from stein_core.registry import (
 
 MAX_CAPACITY = 4096
 MAX_DRAWS = 1000
+EDITS = ("add", "remove")  # changes of a run that are not knobs
 
 COMMON = (
     Knob("method.particles", 20, 1, MAX_CAPACITY, "integer", "particles", "number of active particles"),
@@ -25,8 +27,8 @@ COMMON = (
     Knob("kernel.name", "rbf", label="kernel", choices=KERNELS, help="how the influence falls with distance"),
     Knob("bandwidth.rule", "median_log", label="bandwidth rule", choices=BANDWIDTHS, help="how sigma is chosen"),
     Knob("bandwidth.factor", 1.0, 0.01, 100.0, "log", "bandwidth factor", "multiplies sigma"),
-    Knob("init.spread", 1.0, 0.0, 100.0, "log0", "initial spread", "sd of the start, in the target's scale"),
-    Knob("init.shift", 0.0, -100.0, 100.0, "linear", "initial shift", "moves the start along the first coordinate"),
+    Knob("init.spread", 1.0, 0.0, 100.0, "log0", "initial spread", "at the next reset: sd of the start, in the target's scale"),
+    Knob("init.shift", 0.0, -100.0, 100.0, "linear", "initial shift", "at the next reset: moves the start along the first coordinate"),
 )
 
 
@@ -107,8 +109,10 @@ class Recipe:
             last = int(step)
             if name == "add":
                 value = tuple(float(x) for x in value)
+                if not all(math.isfinite(x) for x in value):
+                    raise ValueError(f"add = {value} is not a point; allowed: finite coordinates.")
             elif name == "remove":
-                value = int(value)
+                value = _whole("remove", value, 0, MAX_CAPACITY - 1)
             else:
                 value = check_knobs(self.spec, {name: value})[name]
             checked.append((last, name, value))

@@ -32,7 +32,7 @@ def _target(log_density, sample, *, half=4.0, mean=0.0, variance=None, dim=2, **
     )
 
 
-@TARGETS.register("gaussian", label="Gaussian", reference="SMI paper, sec. 5.1", dims=(1, 1000), default_dim=2)
+@TARGETS.register("gaussian", label="Gaussian", reference="SMI paper, sec. 6.1", dims=(1, 1000), default_dim=2)
 def gaussian(dim):
     "Standard normal in any dimension: where SVGD's variance has an exact law."
     return _target(

@@ -7,7 +7,7 @@
 | q(theta|psi_l)  | guide                  | what one particle stands for                                   |
 | m, n            | `method.particles`     | number of active particles                                     |
 | w_l             | `weights[l]`           | 1/m for an active particle, 0 for a spare one                  |
-| g_l             | `gradient[l]`, (p,)    | m times the gradient of the mixture ELBO (score for points)    |
+| g_l             | `Gradients.guide[l]`   | m times the gradient of the mixture ELBO (score for points)    |
 | k(x, y), sigma  | kernel, bandwidth      | k = f(|x-y|^2 / (2 sigma^2)); sigma is a length                |
 | phi_l           | attract + repulse      | the force on particle l                                        |
 | alpha           | `method.alpha`         | weight of the repulsion                                        |
@@ -59,12 +59,11 @@ class Target:
 class Guide(NamedTuple):
     """What one particle stands for: a distribution over theta with parameters psi (p,), location first.
 
-    size: p. init: locations (n, d) -> psi (n, p). sample: (psi (p,), eps (d,)) -> theta (d,), differentiable in psi.
+    init: locations (n, d) -> psi (n, p). sample: (psi (p,), eps (d,)) -> theta (d,), differentiable in psi.
     log_density: (psi (n, p), theta (N, d)) -> (N, n) matrix log q(theta_i | psi_j), or None for a point mass, which
     has no density. location, scale: psi (n, p) -> (n, d); scale is the marginal standard deviation.
     """
 
-    size: int
     init: Callable[[Array], Array]
     sample: Callable[[Array, Array], Array]
     log_density: Callable[[Array, Array], Array] | None

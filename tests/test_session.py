@@ -74,7 +74,7 @@ def run_of(**fields) -> Run:
 def test_plays_from_the_start_and_pauses(desk):
     d = desk()
     d.at(5)
-    d.session.play(False)
+    d.session.toggle()
     d.until(lambda: d.news["playing"] is False)
     time.sleep(0.2)
     at = d.frame.step
@@ -111,7 +111,7 @@ def test_everything_done_on_the_way_is_in_the_recipe():
     setup = run.present()
     again = collect(setup.recipe("svgd", run.capacity), steps=26)[-1]
     np.testing.assert_array_equal(again.particles, last.particles)
-    linked, problems = Setup.from_query(dict(p.split("=") for p in setup.to_query()[1:].split("&")))
+    linked, problems = Setup.from_query(parsed(setup.to_query()))
     assert not problems and linked == setup
     replay = Run(linked, run.steppers)
     while replay.clock < 26:
@@ -182,7 +182,7 @@ def test_divergence_is_told_with_its_step_and_reset_helps(desk):
     assert f"step {d.frame.step + 1}" in d.news["alarm"]
     d.session.turn("method.step_size", 0.1)
     d.session.reset()
-    d.session.play(True)
+    d.session.toggle()
     d.at(20)
     assert d.news["alarm"] == ""
 
@@ -206,7 +206,7 @@ def test_an_error_in_a_command_is_shown_and_the_session_goes_on(desk):
     d.at(2)
     d.session.turn("method.particles", CAPACITY + 1)
     d.until(lambda: str(CAPACITY) in d.news["alarm"])
-    d.session.play(True)
+    d.session.toggle()
     at = d.frame.step
     d.at(at + 3)
 
@@ -214,7 +214,7 @@ def test_an_error_in_a_command_is_shown_and_the_session_goes_on(desk):
 def test_sessions_are_independent(desk):
     one, two = desk(), desk(seed=1)
     one.at(3), two.at(3)
-    one.session.play(False)
+    one.session.toggle()
     one.until(lambda: one.news["playing"] is False)
     time.sleep(0.1)
     at = one.frame.step
@@ -257,8 +257,91 @@ def test_a_dragged_slider_does_not_outgrow_the_link():
         run.advance(1)
         run.change("method.alpha", 1.0 + i)
     setup = run.present()
-    assert not setup.changes and setup.knobs["method.alpha"] == 1.0 + MOST_CHANGES
+    assert not setup.linkable and len(setup.changes) == MOST_CHANGES + 1  # a script is exact all the same
     assert len(setup.to_query()) < 300
+    linked, problems = Setup.from_query(parsed(setup.to_query()))
+    assert not problems and linked.knobs["method.alpha"] == 1.0 + MOST_CHANGES
+
+
+def parsed(query: str) -> dict[str, str]:
+    return dict(part.split("=") for part in query[1:].split("&"))
+
+
+def replayed(run: Run) -> Run:
+    """The run of `run`'s link, as far as `run` is."""
+    setup, problems = Setup.from_query(parsed(run.present().to_query()))
+    assert not problems
+    again = Run(setup, run.steppers)
+    while again.clock < setup.steps:
+        again.advance(setup.steps - again.clock)
+    again.advance(0)
+    again.look()
+    return again
+
+
+def test_a_link_repeats_edits_and_knobs_at_step_0():
+    run = run_of()
+    run.look()
+    run.change("add", (1.0, 1.0))
+    run.change("method.alpha", 3.0)
+    frame = run.look()[0]
+    assert len(frame.particles) == 21
+    np.testing.assert_array_equal(replayed(run).frames[0].repulse, frame.repulse)
+    run.advance(5)
+    run.look()
+    run.change("method.alpha", 5.0)
+    run.rewind(0)
+    run.change("method.alpha", 7.0)
+    frame = run.look()[0]
+    np.testing.assert_array_equal(replayed(run).frames[0].repulse, frame.repulse)
+
+
+def test_a_link_to_a_rewound_frame_has_its_past_and_the_present_knobs():
+    run = run_of()
+    for _ in range(4):
+        run.look()
+        run.advance(3)
+    run.look()
+    run.change("method.alpha", 4.0)
+    run.rewind(1)
+    frame = run.look()[0]
+    assert run.present().steps == 3
+    np.testing.assert_array_equal(replayed(run).frames[0].repulse, frame.repulse)
+
+
+def test_a_long_run_still_has_a_setup():
+    run = run_of()
+    run.clock = 200_000
+    assert not run.present().linkable and "steps" not in run.present().to_query()
+
+
+def test_a_link_that_grows_on_the_way_starts_on_a_program_that_is_large_enough(desk):
+    d = desk(steps=8, changes=((2, "method.particles", 100), (5, "add", (1.0, 1.0))))
+    d.until(lambda: d.session.frames and len(d.frame.particles) == 101)
+    assert not d.news["alarm"]
+
+
+def test_a_single_particle_takes_no_edits():
+    run = run_of(methods=("map",))
+    run.change("add", (1.0, 1.0))
+    run.change("remove", 0)
+    assert run.count == 20 and not run.changes and len(run.look()[0].particles) == 1
+
+
+def test_a_slider_back_below_the_first_program_while_it_grows(desk):
+    d = desk(target="student", steps=3)
+    d.at(3)
+    d.session.turn("method.particles", 50)
+    d.session.turn("method.particles", 10)
+    d.until(lambda: len(d.frame.particles) == 10)
+    time.sleep(1.0)
+    assert len(d.frame.particles) == 10
+
+
+@pytest.mark.parametrize("changes", ["0~add~nan,1", "3~remove~-5", "5~method.alpha~2;3~method.alpha~1"])
+def test_nonsense_changes_in_a_link_are_refused(changes):
+    setup, problems = Setup.from_query({"changes": changes})
+    assert problems and not setup.changes
 
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from pathlib import Path
@@ -25,7 +26,7 @@ SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 SHOW = {"attract": "Attraction", "repulse": "Repulsion", "guides": "Guides", "trails": "Trails"}
 HELP = (
     "Click the stage to drop a particle, double-click one (or hover and press Delete) to remove it. "
-    "**Space** plays and pauses, **→** steps, **←** goes back, **↑ ↓** change the speed, **R** resets."
+    "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), **↑ ↓** change the speed, **R** resets."
 )
 
 
@@ -113,7 +114,7 @@ class Particles:
         page.sidebar = [
             self.preset, self.about, self.target, self.dim, self.methods, *knobs[:6], self.optimizer, *knobs[6:],
         ]  # fmt: skip
-        warnings = [pmui.Alert(" ".join(problems), severity="warning", title="In this link", closeable=True)] * bool(problems)
+        warnings = [pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)] * bool(problems)
         page.main = [
             pmui.Column(
                 *warnings,
@@ -151,7 +152,7 @@ class Particles:
             }[message["key"]]()
 
     def toggle(self, event=None):
-        self.session.play(self.play.label == "Play")
+        self.session.toggle()
 
     def new_seed(self, event):
         self.session.reset(int(np.random.default_rng().integers(1_000_000)))
@@ -162,12 +163,13 @@ class Particles:
 
     def chosen(self, **fields):
         if not self.quiet:
+            self.preset.value = PROMPT  # what is shown is no longer the preset
             self.session.choose(**fields)
 
     def chose_methods(self, event):
         if not event.new:
             pn.state.notifications.warning("At least one method must stay.")
-            self.methods.value = event.old
+            self.quietly(self.methods.param.update, **{"value": event.old})
         else:
             self.chosen(methods=tuple(event.new))
 
@@ -208,11 +210,11 @@ class Particles:
 
     # ---- from the session, on the event loop
 
-    def quietly(self, show, *arguments):
+    def quietly(self, show, *arguments, **values):
         """Set widgets without that counting as the user's wish."""
         self.quiet = True
         try:
-            show(*arguments)
+            show(*arguments, **values)
         finally:
             self.quiet = False
 
@@ -250,6 +252,8 @@ class Particles:
         """Twice a second: the readings and the address bar."""
         frames = self.streamer.acked_per_second
         self.reading.object = f"step {self.step:,} · {self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
+        if not self.session.shown()[0].linkable:
+            self.reading.object += " · too long for an exact link; Copy as Python is exact"
         url = self.session.link() + "&theme=dark" * self.stage.dark
         if url != self.url:
             self.url = url

@@ -178,6 +178,38 @@ def test_a_wrong_link_is_explained_and_the_default_shown(open_tab):
     assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
 
 
+def test_a_link_cannot_bring_markup_into_the_page(open_tab):
+    tab = open_tab("?methods=svgd&target=%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E")
+    tab.page.get_by_text("unknown target").first.wait_for()
+    assert "<img src=x" in tab.page.get_by_text("unknown target").first.inner_text()
+    assert tab.page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize("shown, option", [("RBF", "IMQ"), ("median_log", "fixed")])
+def test_paused_another_kernel_or_rule_changes_the_forces_at_once(open_tab, shown, option):
+    tab = open_tab(SMALL + "&steps=30")
+    tab.wait("window.steinlab.step[0] === 30")
+    tab.until_settled()
+    before = np.array(tab.rows())
+    tab.choose(shown, option)
+    time.sleep(0.5)
+    after = np.array(tab.rows())
+    np.testing.assert_array_equal(before[:, :2], after[:, :2])
+    assert np.abs(after[:, 4:] - before[:, 4:]).max() > 1e-3
+
+
+def test_new_seed_and_another_optimiser_start_again(open_tab):
+    tab = open_tab(SMALL + "&steps=3")
+    tab.wait("window.steinlab.step[0] === 3")
+    before = np.array(tab.rows())
+    tab.button("New seed").click()
+    tab.wait("window.steinlab.step[0] === 0")
+    tab.page.wait_for_url("**seed=*")
+    assert not np.allclose(before[:, :2], np.array(tab.rows())[:, :2])
+    tab.choose("Adam", "Plain steps")
+    tab.page.wait_for_url("**optimizer=sgd*")
+
+
 def test_presets_load_and_tell_what_they_show(open_tab):
     tab = open_tab(SMALL)
     tab.choose("Choose one thing", "One guide is VI")
