@@ -14,13 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Callable
 
-import numpy as np
-
 from app.run import Run
 from app.scene import scene
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
-from app.views import pack
+from app.views import pack, rows
 from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
@@ -305,15 +303,6 @@ class Session:
 def capacity_of(setup: Setup) -> int:
     """The capacity that a session of this Setup starts at."""
     return FIRST_CAPACITY if setup.particles <= FIRST_CAPACITY else CAPACITY
-
-
-def rows(frame: Frame) -> np.ndarray:
-    """What the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two coordinates."""
-    d = frame.locations.shape[1]
-    flat = np.zeros((len(frame.locations), 4, 2), np.float32)
-    for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
-        flat[:, k, : min(d, 2)] = values[:, :2]
-    return flat.reshape(-1, 8)
 
 
 def _raise(error: Exception):

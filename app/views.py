@@ -7,6 +7,8 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from stein_core import Frame
+
 HERE = Path(__file__).parent
 SCRIPTS = ("reconnect.js", "svg.js", "draw.js", "stage.js")
 
@@ -46,6 +48,15 @@ def pack(panels) -> np.ndarray:
     for step, metrics, rows, has_scale in panels:
         parts += [[len(rows), step, has_scale, len(metrics)], metrics, np.ravel(rows)]
     return np.concatenate(parts).astype(np.float32)
+
+
+def rows(frame: Frame) -> np.ndarray:
+    """What the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two coordinates."""
+    d = frame.locations.shape[1]
+    flat = np.zeros((len(frame.locations), 4, 2), np.float32)
+    for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
+        flat[:, k, : min(d, 2)] = values[:, :2]
+    return flat.reshape(-1, 8)
 
 
 class Stage(JSComponent):

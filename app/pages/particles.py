@@ -24,6 +24,7 @@ PRESETS = json.loads((Path(__file__).resolve().parents[2] / "assets" / "presets.
 PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 SHOW = {"attract": "Attraction", "repulse": "Repulsion", "guides": "Guides", "trails": "Trails"}
+DEFAULT_SHOW = ["attract", "repulse", "guides"]
 HELP = (
     "Click the stage to drop a particle, double-click one (or hover and press Delete) to remove it. "
     "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), **↑ ↓** change the speed, **R** resets."
@@ -32,22 +33,23 @@ HELP = (
 
 def particles_page(page: pmui.Page, query: dict[str, str]) -> None:
     """Fill `page` for one visitor who came with this link."""
-    setup, problems = Setup.from_query({k: v for k, v in query.items() if k != "theme"})
-    Particles(page, setup, problems)
+    setup, problems = Setup.from_query({k: v for k, v in query.items() if k not in ("theme", "show")})
+    shown = [name for name in query["show"].split(",") if name in SHOW] if "show" in query else DEFAULT_SHOW
+    Particles(page, setup, problems, shown)
 
 
 class Particles:
     """The page's widgets, and the wiring between them, the session and the stage. Holds no state of the run."""
 
-    def __init__(self, page: pmui.Page, setup: Setup, problems: list[str]):
+    def __init__(self, page: pmui.Page, setup: Setup, problems: list[str], shown: list[str]):
         document = pn.state.curdoc
         self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
         self.url = ""
         self.step, self.rate = 0, 0.0
-        self.stage = Stage(on_message=self.heard, dark=page.dark_theme)
+        self.stage = Stage(on_message=self.heard, dark=page.dark_theme, show={name: name in shown for name in SHOW})
         page.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.streamer = Streamer(self.stage.send, document.add_next_tick_callback)
-        self.build(page, problems)
+        self.build(page, problems, shown)
 
         self.session = Session(setup, self.streamer, Mailbox(document.add_next_tick_callback, self.told))
         self.quietly(self.show_setup, setup)
@@ -61,7 +63,7 @@ class Particles:
 
     # ---- layout
 
-    def build(self, page: pmui.Page, problems: list[str]):
+    def build(self, page: pmui.Page, problems: list[str], shown: list[str]):
         button = {"size": "small", "margin": (4, 4)}
         choice = {"size": "small", **WIDTH}
         self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **button)
@@ -96,8 +98,7 @@ class Particles:
         knobs = [self.knobs[name] for name in dict.fromkeys([*order, *self.knobs])]
 
         self.show = pmui.CheckButtonGroup(
-            options={label: name for name, label in SHOW.items()}, value=["attract", "repulse", "guides"], size="small",
-            margin=(4, 8),
+            options={label: name for name, label in SHOW.items()}, value=shown, size="small", margin=(4, 8),
         )  # fmt: skip
         self.show.param.watch(
             lambda event: self.stage.param.update(show={name: name in event.new for name in SHOW}), "value"
@@ -185,9 +186,14 @@ class Particles:
             self.stage.export(label[-3:].lower())
         elif label == "Copy link":
             setup, _ = self.session.shown()
-            self.stage.copy_link(setup.to_query())
+            self.stage.copy_link(setup.to_query() + self.view())
         else:
             self.stage.copy(self.python())
+
+    def view(self) -> str:
+        """What a link says of the looks: the theme, and what is drawn, where they are not the default."""
+        drawn = [name for name in SHOW if self.stage.show[name]]
+        return "&theme=dark" * self.stage.dark + f"&show={','.join(drawn)}" * (drawn != DEFAULT_SHOW)
 
     def python(self) -> str:
         """A script that repeats what is on screen, a block for each panel."""
@@ -254,7 +260,7 @@ class Particles:
         self.reading.object = f"step {self.step:,} · {self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
         if not self.session.shown()[0].linkable:
             self.reading.object += " · too long for an exact link; Copy as Python is exact"
-        url = self.session.link() + "&theme=dark" * self.stage.dark
+        url = self.session.link() + self.view()
         if url != self.url:
             self.url = url
             self.stage.set_url(url)

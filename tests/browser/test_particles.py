@@ -73,6 +73,29 @@ def test_paused_a_knob_changes_the_arrows_and_nothing_else(open_tab, label, key,
         assert repulsion == 1 and attraction == 0
 
 
+def test_every_slider_is_heard(open_tab):
+    tab = open_tab("?target=gaussian&methods=annealed,smi&steps=2")
+    tab.wait("window.steinlab.step[0] === 2")
+    tab.until_settled()
+    sliders = tab.page.get_by_role("slider")
+    heard = [s.get_attribute("aria-label") for s in sliders.all()]
+    assert {"alpha", "particles", "horizon", "cycles", "power", "initial width"} <= set(heard)
+    for slider in sliders.all():
+        if slider.get_attribute("aria-label") not in ("Rewind", "Steps per frame"):
+            slider.press("ArrowRight")
+    names = ["alpha", "particles", "step_size", "horizon", "cycles", "power", "factor", "spread", "shift", "width"]
+    tab.wait("[" + ",".join(f"'.{name}~'" for name in names) + "].every(n => location.search.includes(n))")
+
+
+def test_a_link_keeps_what_is_drawn(open_tab):
+    tab = open_tab(SMALL + "&steps=2")
+    tab.page.get_by_role("button", name="Repulsion").click()
+    tab.page.wait_for_url("**show=attract,guides*")
+    again = open_tab(tab.page.url[len(tab.server.url) :])
+    pressed = [again.page.get_by_role("button", name=n).get_attribute("aria-pressed") for n in ("Attraction", "Repulsion")]
+    assert pressed == ["true", "false"]
+
+
 def test_particle_slider_grows_a_running_system_past_its_first_program(open_tab):
     tab = open_tab(SMALL)
     tab.wait("window.steinlab.step[0] > 30")
