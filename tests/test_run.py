@@ -1,8 +1,11 @@
 """A run and its link: everything done on the way can be repeated."""
 
+from urllib.parse import parse_qsl
+
 import numpy as np
 import pytest
 
+from app.pages.particles import PRESETS
 from app.run import Run
 from app.session import FIRST_CAPACITY
 from app.setup import MOST_CHANGES, Setup
@@ -183,3 +186,11 @@ def test_rows_of_a_one_dimensional_frame_lie_on_the_axis():
     table = rows(frame)
     assert table.shape == (20, 8) and (table[:, 1::2] == 0).all()
     np.testing.assert_array_equal(table[:, 0], frame.particles[:, 0])
+
+
+def test_every_preset_is_a_link_without_a_problem():
+    assert len(PRESETS) >= 8 and len({preset["name"] for preset in PRESETS}) == len(PRESETS)
+    for preset in PRESETS:
+        setup, problems = Setup.from_query(dict(parse_qsl(preset["link"][1:])))
+        assert not problems and preset["text"].endswith(".")
+        assert Setup.from_query(parsed(setup.to_query()))[0] == setup
