@@ -1,7 +1,7 @@
 """python tests/browser/measure.py [--minutes M]: what reaches the screen, measured in a real Chromium.
 
-Frames painted per second, the time from a slider's key press to the first picture computed with the new value, how far
-the picture is behind, and the server's memory, for one session with 200 particles and both kinds of arrows.
+Frames painted per second, the time from a slider's key press to the first picture computed with the new value, how many
+frames wait in the browser, and the server's memory, for one session with 200 particles and both kinds of arrows.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main():
         time.sleep(10)
         print(f"{(tab.stage('frames') - at) / (time.perf_counter() - start):.1f} frames/s painted, 200 particles")
         behind = [tab.stage("lagFrames") for _ in range(50) if not time.sleep(0.02)]
-        print(f"frames behind: at most {max(behind)}")
+        print(f"frames waiting in the browser: at most {max(behind)}")
 
         slider = tab.page.get_by_role("slider", name="alpha").first
         times = []
