@@ -6,9 +6,9 @@
 ['attraction', 'bandwidth']
 """
 
-from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
+from stein_core import guides, methods, models, optimizers, targets, wave  # noqa: F401  (importing registers)
 from stein_core.models import from_numpyro
-from stein_core.recipe import Recipe, Spec, capacity_for
+from stein_core.recipe import Recipe, Spec, capacity_for, target_of
 from stein_core.registry import (
     BANDWIDTHS,
     DIAGNOSTICS,
@@ -21,11 +21,11 @@ from stein_core.registry import (
     Knob,
     UnknownName,
 )  # fmt: skip
-from stein_core.runner import Stepper, collect, compile, device_name, keep_compiled, stream, target_of
+from stein_core.runner import Stepper, cache_folder, collect, compile, device_name, keep_compiled, stream
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 __all__ = [
     "BANDWIDTHS", "DIAGNOSTICS", "FORCE_SCALES", "GUIDES", "KERNELS", "METHODS", "OPTIMIZERS", "TARGETS",
     "Forces", "Frame", "Guide", "Knob", "Method", "Recipe", "Spec", "State", "Stepper", "Target", "UnknownName",
-    "capacity_for", "collect", "compile", "device_name", "from_numpyro", "keep_compiled", "stream", "target_of",
+    "cache_folder", "capacity_for", "collect", "compile", "device_name", "from_numpyro", "keep_compiled", "stream", "target_of",
 ]  # fmt: skip

@@ -14,3 +14,40 @@ EARTH_DENSITY = np.array(
     [5.50, 5.61, 4.88, 5.07, 5.26, 5.55, 5.36, 5.29, 5.58, 5.65, 5.57, 5.53, 5.62, 5.29, 5.44]
     + [5.34, 5.79, 5.10, 5.27, 5.39, 5.42, 5.47, 5.63, 5.34, 5.46, 5.30, 5.75, 5.68, 5.85]
 )
+
+# ---------------------------------------------------------------- the 1-D wave (SMI paper, app. C.2)
+
+WAVE_NOISE = 0.1
+WAVE_CLUSTERS = ((-1.5, -0.5), (1.3, 1.7))
+WAVE_REGIONS = ("In", "Between", "Entire")
+
+
+def wave_function(x):
+    """1.5 sin(2 pi x + 2 pi / 3) + 3x + 1, as the published code and figures have it. The paper prints the phase as
+    2 pi (x + 2/3), which is 4 pi / 3: there f(-2) would be -6.30, in its figure it is -3.70."""
+    return 1.5 * np.sin(2 * np.pi * x + 2 * np.pi / 3) + 3 * x + 1
+
+
+def wave_training() -> np.ndarray:
+    """(2, 40): x and y of the training data by the published recipe: 20 uniform points in each cluster, sorted, then
+    the generator seeded with 52 again for the noise."""
+    draw = np.random.RandomState(52)
+    x = np.sort(np.concatenate([draw.uniform(*cluster, 20) for cluster in WAVE_CLUSTERS]))
+    return np.stack([x, wave_function(x) + WAVE_NOISE * np.random.RandomState(52).randn(40)])
+
+
+def wave_region(region: str, seed: int = 53) -> np.ndarray:
+    """(2, k): x and y to evaluate on. "In": 20 points in the clusters (the left one with probability 3/4), "Between": 60
+    in (-0.5, 1.3), "Entire": 120 in (-2, 2).
+
+    seed 52 is the paper's for all three; its "In" set then shares 9 of 20 points with the training data, so "In" is
+    fresh by default. Between and Entire share none and always take the published points.
+    """
+    draw = np.random.RandomState(seed if region == "In" else 52)
+    if region == "In":
+        left, right = WAVE_CLUSTERS
+        x = np.array([draw.uniform(*(left if draw.binomial(2, 0.5) > 0 else right)) for _ in range(20)])
+    else:
+        x = draw.uniform(*{"Between": (-0.5, 1.3), "Entire": (-2.0, 2.0)}[region], {"Between": 60, "Entire": 120}[region])
+    noise = np.random.RandomState(seed if region == "In" else 52).randn(len(x))
+    return np.stack([x, wave_function(x) + WAVE_NOISE * noise])

@@ -1,14 +1,16 @@
 """Diagnostics: numbers read off one state. A diagnostic is a function (view) -> scalar; NaN where it is undefined.
 
-Every frame carries all of them. `log=True` says that a plot of it wants a log axis.
+Every frame carries all of them. `log=True` says that a plot of it wants a log axis, `live=False` that it is not among
+the read-outs beside a moving picture.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from stein_core.forces import Problem, squared_distances
+from stein_core.forces import Gradients, Problem, influence, kernel_matrix, length, squared_distances
 from stein_core.registry import DIAGNOSTICS
 from stein_core.types import Array, Forces
 
@@ -17,22 +19,43 @@ EXACT_DRAWS = 256  # exact samples that MMD compares with
 
 class View(NamedTuple):
     """What a diagnostic may read. particles (n, p), weights (n,) with 0 for spare rows, forces at the particles,
-    sigma: bandwidth, elbo: mixture ELBO or NaN, draws (n, d): one draw of each guide, key: the run's key."""
+    gradients of the guides, sigma: bandwidth, draws (n, d): one draw of each guide, key: the run's key."""
 
     problem: Problem
     particles: Array
     weights: Array
     forces: Forces
+    gradients: Gradients
     sigma: Array
-    elbo: Array
     draws: Array
     key: Array
+
+    def real(self, values) -> Array:
+        """(d,) values of the coordinates, with 0 for padding."""
+        return values if self.problem.mask is None else values * self.problem.mask
+
+    def average(self, values) -> Array:
+        """Mean of (d,) values over the coordinates."""
+        return jnp.sum(self.real(values)) / self.problem.d
+
+    def moments(self) -> tuple[Array, Array]:
+        """Variances (d,) within and between the guides, the latter 1/n."""
+        location = self.problem.guide.location(self.particles)
+        within = self.weights @ self.problem.guide.scale(self.particles) ** 2
+        return self.real(within), self.weights @ (location - self.weights @ location) ** 2
 
 
 @DIAGNOSTICS.register("mixture_elbo", label="mixture ELBO", reference="SMI paper, eq. 2")
 def mixture_elbo(view):
     "Lower bound on log p(data), from this step's draws (so it is noisy); point masses have none."
-    return view.elbo
+    return view.gradients.elbo
+
+
+@DIAGNOSTICS.register("components", label="effective components", reference="SMI paper, sec. 4", live=False)
+def components(view):
+    """exp(L - L_up), with L the mixture ELBO and L_up the mean of the guides' own: the mutual information of theta and
+    the guide's number, as a number of guides that do not overlap, 1 to m (estimated from this step's draws)."""
+    return jnp.exp(view.gradients.elbo - view.gradients.component_elbo)
 
 
 @DIAGNOSTICS.register("marginal_variance", label="variance", reference="SMI paper, sec. 6.1", log=True)
@@ -44,14 +67,98 @@ def marginal_variance(view):
 @DIAGNOSTICS.register("within_variance", label="within guides", reference="law of total variance", log=True)
 def within_variance(view):
     "Mean variance of the guides, mean over coordinates."
-    return jnp.mean(view.weights @ view.problem.guide.scale(view.particles) ** 2)
+    return view.average(view.moments()[0])
 
 
 @DIAGNOSTICS.register("between_variance", label="between guides", reference="law of total variance", log=True)
 def between_variance(view):
     "Variance of the guides' locations (1/n), mean over coordinates."
+    return view.average(view.moments()[1])
+
+
+@DIAGNOSTICS.register("sample_variance", label="variance, 1/(n-1)", reference="Ba et al. 2022, Prop. 3", log=True, live=False)
+def sample_variance(view):
+    "Marginal variance with 1/(n-1) between guides: the one that the laws of `theory` give. 1/n for one particle."
+    m = view.problem.m
+    return within_variance(view) + between_variance(view) * m / jnp.maximum(m - 1, 1)
+
+
+@DIAGNOSTICS.register("covariance_error", label="Frobenius distance", reference="SMI paper, fig. 4 (text)", log=True, live=False)
+def covariance_error(view):
+    "|C - Sigma|_F between the mixture's covariance (1/n between guides) and the exact one, all entries."
+    target = view.problem.target
+    if target.variance is None:
+        return jnp.float32(jnp.nan)
     location = view.problem.guide.location(view.particles)
-    return jnp.mean(view.weights @ (location - view.weights @ location) ** 2)
+    centered = location - view.weights @ location
+    _, between = view.moments()
+    root = jnp.sqrt(view.weights)[:, None] * centered
+    off_diagonal = jnp.sum((root @ root.T) ** 2) - jnp.sum(between**2)  # sum of B_ij^2 from the small Gram matrix
+    if target.covariance is not None:
+        exact = jnp.float32(target.covariance - np.diag(target.variance))
+        real = view.real(jnp.ones(target.dim))
+        off_diagonal += real @ exact**2 @ real - 2 * jnp.sum((root @ exact) * root)
+    return jnp.sqrt(jnp.maximum(off_diagonal, 0.0) + diagonal_error(view) ** 2)
+
+
+@DIAGNOSTICS.register("diagonal_error", label="Frobenius distance, diagonal only", reference="SMI paper, fig. 4 (code)", log=True, live=False)
+def diagonal_error(view):
+    "|diag(C - Sigma)|: what the published code plots as the distance of covariances."
+    target = view.problem.target
+    if target.variance is None:
+        return jnp.float32(jnp.nan)
+    within, between = view.moments()
+    return jnp.sqrt(jnp.sum((within + between - view.real(jnp.float32(target.variance))) ** 2))
+
+
+@DIAGNOSTICS.register("mean_location", label="mean location", reference="SMI paper, fig. 5", live=False)
+def mean_location(view):
+    "Mean over particles and coordinates of location minus the exact mean; `theory.mean_band` is its i.i.d. noise."
+    mean = view.problem.target.mean
+    if mean is None:
+        return jnp.float32(jnp.nan)
+    return view.average(view.weights @ view.problem.guide.location(view.particles) - jnp.float32(mean))
+
+
+def _centered_gram(view):
+    location = view.problem.guide.location(view.particles)
+    centered = jnp.where(view.weights[:, None] > 0, location - view.weights @ location, 0.0)
+    return centered @ centered.T
+
+
+@DIAGNOSTICS.register("norm_spread", label="spread of norms", reference="Ba et al. 2022, app. A.2 (i)", log=True, live=False)
+def norm_spread(view):
+    "max_i | |x_i|^2 - v d | / sqrt(d) around the particles' mean, v d the mean of |x_i|^2: near 0 on a simplex."
+    norms = jnp.diagonal(_centered_gram(view))
+    gap = jnp.where(view.weights > 0, jnp.abs(norms - view.weights @ norms), 0.0)
+    return jnp.max(gap) / jnp.sqrt(view.problem.d)
+
+
+@DIAGNOSTICS.register("overlap", label="overlap", reference="Ba et al. 2022, app. A.2 (ii)", log=True, live=False)
+def overlap(view):
+    "max |<x_i, x_j>| / sqrt(d) over pairs, around the particles' mean: near 0 where they are nearly orthogonal."
+    gram = _centered_gram(view)
+    return jnp.max(jnp.abs(gram - jnp.diag(jnp.diagonal(gram)))) / jnp.sqrt(view.problem.d)
+
+
+def _fluctuations(view):
+    problem, x, w, g = view.problem, view.particles, view.weights, view.gradients.guide
+    k, slope = kernel_matrix(problem, x)
+    mean = influence(problem, x, w, g, x, length(problem, x)[0], view.sigma)
+    squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
+    return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]
+
+
+@DIAGNOSTICS.register("driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
+def driving_noise(view):
+    "Variance of k(x_j, x) grad log p(x_j) over particles j, mean over particles x: it grows with d."
+    return _fluctuations(view)[0]
+
+
+@DIAGNOSTICS.register("repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
+def repulsion_noise(view):
+    "Variance of grad_1 k(x_j, x) over particles j, mean over particles x: it falls with d."
+    return _fluctuations(view)[1]
 
 
 def _size(force, weights):
@@ -89,7 +196,7 @@ def ksd(view):
     k_p(x, y) = <s(x), s(y)> k + <s(x), grad_y k> + <s(y), grad_x k> + tr(grad_x grad_y k), with c = 1, beta = -1/2.
     """
     x, w = view.draws, view.weights
-    d = x.shape[1]
+    d = view.problem.d
     score = jax.vmap(jax.grad(view.problem.target.log_density))(x)
     score = jnp.where(w[:, None] > 0, score, 0.0)
     base = 1.0 + squared_distances(x, x)
@@ -109,6 +216,7 @@ def mmd(view):
     if target.sample is None:
         return jnp.float32(jnp.nan)
     exact = target.sample(jax.random.fold_in(view.key, 2**31 - 1), EXACT_DRAWS)
+    exact = view.real(exact)
     within = squared_distances(exact, exact)
     scale = jnp.mean(within)
 

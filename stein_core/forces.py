@@ -13,10 +13,13 @@ one particle serve all targets of the sum: m gradients a step, not m^2.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.extend.random import threefry2x32_p
 
 from stein_core.kernels import KERNELS, bandwidth
 from stein_core.registry import FORCE_SCALES
@@ -41,8 +44,9 @@ class Problem(NamedTuple):
     """What a method may use: the target, the guide, and the (traced) settings of the interaction.
 
     m: number of active particles. rule, factor, kernel: traced bandwidth rule, factor and kernel index.
-    draws: static number of draws per particle and step. optimizer: optax transformation.
-    start: (key, n) -> initial particles (n, p).
+    draws: static number of draws per particle and step. optimizer: optax transformation, made with step_size.
+    start: (key, n) -> initial particles (n, p). mask: (target.dim,) 1 for a coordinate and 0 for padding, or None where
+    nothing is padded; padded coordinates stay at 0 and feel no force.
     """
 
     target: Target
@@ -53,7 +57,19 @@ class Problem(NamedTuple):
     kernel: Array
     rule: Array
     factor: Array
+    step_size: Array
     start: object
+    mask: Array | None = None
+
+    @property
+    def d(self):
+        """Dimension of theta without padding; traced where there is any."""
+        return self.target.dim if self.mask is None else jnp.sum(self.mask)
+
+    def normal(self, key: Array, shape: tuple[int, ...]) -> Array:
+        """(*shape, target.dim) standard normal noise, 0 in padded coordinates."""
+        eps = normal(key, shape, self.target.dim)
+        return eps if self.mask is None else eps * self.mask
 
     def active(self, n: int) -> Array:
         """(n,) bool: the first m rows."""
@@ -65,11 +81,26 @@ class Problem(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """guide: g (n, p). elbo: mixture ELBO L(rho_m) estimated from the same draws (NaN for point masses, whose
-    mixture has no density)."""
+    """guide: g (n, p). elbo: mixture ELBO L(rho_m). component_elbo: L_up, the mean over the guides of their own ELBOs,
+    so that L - L_up is the mutual information of theta and the guide's number, in [0, log m]. Both are estimated
+    from the same draws and NaN for point masses, which have no density."""
 
     guide: Array
     elbo: Array
+    component_elbo: Array
+
+
+def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
+    """(*shape, dim) standard normals, of which neither the leading rows nor the leading coordinates depend on how many
+    more are drawn: the counter of JAX's own generator (threefry) is the pair (row // 2, coordinate)."""
+    count = math.prod(shape)
+    row, coordinate = (jax.lax.broadcasted_iota(jnp.uint32, (-(-count // 2), dim), axis) for axis in (0, 1))
+    halves = [jnp.broadcast_to(half, row.shape) for half in jax.random.key_data(key)]
+    bits = jnp.stack(threefry2x32_p.bind(*halves, row, coordinate), axis=1).reshape(-1, dim)[:count]
+    # 23 random bits as the fraction of a float in [1, 2), then to (-1, 1) and through the inverse error function.
+    unit = jax.lax.bitcast_convert_type((bits >> 9) | jnp.uint32(0x3F800000), jnp.float32) - 1.0
+    least = np.nextafter(np.float32(-1), np.float32(0))
+    return (np.float32(2**0.5) * jax.lax.erf_inv(jnp.maximum(2.0 * unit - 1.0, least))).reshape(*shape, dim)
 
 
 def squared_distances(x: Array, y: Array) -> Array:
@@ -93,78 +124,135 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
     active = problem.active(n)[:, None]
     if guide.log_density is None:
         _, g = score(guide.location(particles))
-        return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan))
+        return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan), jnp.float32(jnp.nan))
 
-    # Row-major and particle first: the leading rows do not depend on how many spare rows follow.
-    eps = jax.random.normal(key, (n, problem.draws, d))
+    eps = problem.normal(key, (n, problem.draws))
     theta, pull = jax.vjp(lambda psi: jax.vmap(jax.vmap(guide.sample, (None, 0)))(psi, eps), particles)
     flat = theta.reshape(-1, d)
     log_weights = jnp.where(problem.active(n), -jnp.log(problem.m), -jnp.inf)
 
+    own = jnp.repeat(jnp.arange(n), problem.draws)[:, None]  # which guide drew each point
+
     def log_mixture(points):
-        per_point = jax.nn.logsumexp(guide.log_density(particles, points) + log_weights, axis=1)
-        return jnp.sum(per_point), per_point
+        log_q = guide.log_density(particles, points)
+        per_point = jax.nn.logsumexp(log_q + log_weights, axis=1)
+        return jnp.sum(per_point), (per_point, jnp.take_along_axis(log_q, own, axis=1)[:, 0])
 
     log_p, grad_p = score(flat)
-    (_, log_q), grad_q = jax.value_and_grad(log_mixture, has_aux=True)(flat)
+    (_, (log_q, log_own)), grad_q = jax.value_and_grad(log_mixture, has_aux=True)(flat)
     (g,) = pull(((grad_p - grad_q) / problem.draws).reshape(theta.shape))
-    per_particle = jnp.mean((log_p - log_q).reshape(n, problem.draws), axis=1)
-    elbo = jnp.sum(jnp.where(problem.active(n), per_particle, 0.0)) / problem.m
-    return Gradients(jnp.where(active, g, 0.0), elbo)
+
+    def mean(per_point):
+        per_particle = jnp.mean(per_point.reshape(n, problem.draws), axis=1)
+        return jnp.sum(jnp.where(problem.active(n), per_particle, 0.0)) / problem.m
+
+    return Gradients(jnp.where(active, g, 0.0), mean(log_p - log_q), mean(log_p - log_own))
 
 
 def _radial(profile):
-    """(attract, repulse) for k = f(u); grad_1 k(psi_i, psi_l) = f'(u) (psi_i - psi_l) / sigma^2."""
+    """f and f' / sigma^2 for k = f(u), where grad_1 k(x_i, y_l) = f'(u) (x_i - y_l) / sigma^2."""
 
-    def interact(particles, weighted, weights, squared, sigma):
+    def values(squared, inner, sigma):
         u = squared / (2.0 * sigma**2)
         apart = u > 0
         # A profile may have an infinite slope at 0 (Laplace); there the difference is 0 and so is the repulsion.
         f, slope = jax.jvp(profile, (jnp.where(apart, u, 1.0),), (jnp.ones_like(u),))
-        f = jnp.where(apart, f, 1.0)
-        slope = jnp.where(apart, slope, 0.0) * weights[:, None] / sigma**2
-        centered = particles - weights @ particles
-        repulse = slope.T @ centered - jnp.sum(slope, axis=0)[:, None] * centered
-        return f.T @ weighted, repulse
+        return jnp.where(apart, f, 1.0), jnp.where(apart, slope, 0.0) / sigma**2
 
-    return interact
+    return values
 
 
 def _inner(profile):
-    """(attract, repulse) for k = f(s), s = <x, y> / sigma^2; grad_1 k(psi_i, psi_l) = f'(s) psi_l / sigma^2."""
+    """f and f' / sigma^2 for k = f(s), s = <x, y> / sigma^2, where grad_1 k(x_i, y_l) = f'(s) y_l / sigma^2."""
 
-    def interact(particles, weighted, weights, squared, sigma):
-        s = particles @ particles.T / sigma**2
+    def values(squared, inner, sigma):
+        s = inner / sigma**2
         f, slope = jax.jvp(profile, (s,), (jnp.ones_like(s),))
-        return f.T @ weighted, (weights @ slope)[:, None] * particles / sigma**2
+        return f, slope / sigma**2
 
-    return interact
+    return values
+
+
+def is_inner(entry) -> bool:
+    """Whether a kernel's argument is the inner product instead of the distance."""
+    return entry.facts.get("argument") == "inner"
+
+
+def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, squared: Array, sigma: Array) -> Forces:
+    """The forces of sources x (N, p) with weights (N,) and gradients g (N, p) on y (n, p): both sums of the module's
+    first formula with alpha = 1, for the problem's kernel. squared: |x_i - y_l|^2 (N, n)."""
+    weighted = weights[:, None] * g
+
+    def radial(values):
+        def act(x, y, squared, sigma):
+            f, slope = values(squared, None, sigma)
+            slope = slope * weights[:, None]
+            origin = weights @ x  # small differences of large coordinates would lose digits
+            return f.T @ weighted, slope.T @ (x - origin) - jnp.sum(slope, axis=0)[:, None] * (y - origin)
+
+        return act
+
+    def inner(values):
+        def act(x, y, squared, sigma):
+            f, slope = values(None, x @ y.T, sigma)
+            return f.T @ weighted, (weights @ slope)[:, None] * y
+
+        return act
+
+    branches = [inner(_inner(e.make)) if is_inner(e) else radial(_radial(e.make)) for e in KERNELS.entries()]
+    return Forces(*jax.lax.switch(problem.kernel.astype(jnp.int32), branches, x, y, squared, sigma))
 
 
 def length(problem: Problem, particles: Array) -> tuple[Array, Array]:
     """Squared distances (n, n) between particles, and the bandwidth sigma of the active ones."""
     squared = squared_distances(particles, particles)
     squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
-    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m)
+    p = particles.shape[1] // problem.target.dim * problem.d
+    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, p)
 
 
-def interact(problem: Problem, key: Array, particles: Array, alpha: Array) -> Forces:
-    """The forces of the module's first formula on particles (n, p). Spare rows act on nobody."""
+def interact(problem: Problem, key: Array, particles: Array, alpha: Array, damping=None) -> Forces:
+    """The forces of the module's first formula on particles (n, p). Spare rows act on nobody.
+
+    damping: a factor lambda on the attraction k(psi_l, psi_l) g_l of every particle by itself; None is 1.
+    """
     g = gradients(problem, key, particles).guide
     weights = problem.weights(particles.shape[0])
     squared, sigma = length(problem, particles)
-    branches = [(_inner if e.facts.get("argument") == "inner" else _radial)(e.make) for e in KERNELS.entries()]
-    attract, repulse = jax.lax.switch(
-        problem.kernel.astype(jnp.int32), branches, particles, weights[:, None] * g, weights, squared, sigma
-    )
+    attract, repulse = influence(problem, particles, weights, g, particles, squared, sigma)
+    if damping is not None:
+        norms = jnp.sum(particles**2, axis=1) / sigma**2
+        own = [e.make if is_inner(e) else jnp.ones_like for e in KERNELS.entries()]  # k(psi_l, psi_l)
+        own = jax.lax.switch(problem.kernel.astype(jnp.int32), own, norms)
+        attract = attract - (1.0 - damping) * (weights * own)[:, None] * g
     return Forces(attract, alpha * repulse)
+
+
+def kernel_matrix(problem: Problem, particles: Array) -> tuple[Array, Array]:
+    """k(psi_i, psi_l) and |grad_1 k(psi_i, psi_l)|^2, (n, n) each, for the problem's kernel and bandwidth."""
+    squared, sigma = length(problem, particles)
+    inner = particles @ particles.T
+    norms = jnp.broadcast_to(jnp.diagonal(inner), inner.shape)
+
+    def branch(entry):
+        values, gap = (_inner(entry.make), norms) if is_inner(entry) else (_radial(entry.make), squared)
+
+        def both(squared, inner, sigma):
+            f, slope = values(squared, inner, sigma)
+            return f, slope**2 * gap
+
+        return both
+
+    branches = [branch(e) for e in KERNELS.entries()]
+    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared, inner, sigma)
 
 
 def climb(problem: Problem, log_density=None) -> Method:
     """The Method in which every particle climbs alone: no kernel, no repulsion. log_density replaces the target's."""
 
-    def field(key, step, particles):
-        return Forces(gradients(problem, key, particles, log_density).guide, jnp.zeros_like(particles))
+    def field(key, state):
+        g = gradients(problem, key, state.particles, log_density).guide
+        return Forces(g, jnp.zeros_like(g))
 
     return flow(problem, field)
 
@@ -172,7 +260,7 @@ def climb(problem: Problem, log_density=None) -> Method:
 def flow(problem: Problem, field) -> Method:
     """The Method that follows a force field with the problem's optimiser: the optimiser is given -phi as gradient.
 
-    field: (key, step, particles (n, p)) -> Forces.
+    field: (the step's key, State) -> Forces.
     """
 
     def init(key, n):
@@ -181,7 +269,7 @@ def flow(problem: Problem, field) -> Method:
 
     def step(key, state):
         active = problem.active(state.particles.shape[0])[:, None]
-        forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state.step, state.particles))
+        forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state))
         move, memory = problem.optimizer.update(-(forces.attract + forces.repulse), state.memory, state.particles)
         # Momentum must not carry a spare row away: it stays where it is until it is needed.
         particles = state.particles + jnp.where(active, move, 0.0)

@@ -1,4 +1,5 @@
-"""Guides: what one particle stands for. A guide is a factory (dim, **knobs) -> Guide."""
+"""Guides: what one particle stands for. A guide is a factory (dim, mask, **knobs) -> Guide; mask (dim,) is 0 in padded
+coordinates, whose density must not count, or None."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from stein_core.types import Guide
 
 
 @GUIDES.register("point", label="Point mass", reference="Liu & Wang 2016")
-def point(dim):
+def point(dim, mask=None):
     "A single point; the particles themselves are the sample."
     return Guide(
         init=lambda locations: locations,
@@ -24,8 +25,26 @@ WIDTH = Knob("width", 0.1, 1e-3, 10.0, "log", "initial width", "standard deviati
 
 
 @GUIDES.register("normal", label="Diagonal normal", reference="SMI paper, sec. 6", knobs=(WIDTH,))
-def normal(dim, *, width):
+def normal(dim, mask=None, *, width):
     "A normal with its own location and standard deviations: psi = (location, u) with sd = softplus(u)."
+    return _diagonal(dim, mask, width, density_scale=lambda scale: scale)
+
+
+@GUIDES.register(
+    "normal_twice", label="Normal, scale constrained twice (NumPyro 0.16-0.22)",
+    reference="NumPyro 0.22, steinvi.py: constrain_fn after particle_transform_fn", knobs=(WIDTH,),
+)  # fmt: skip
+def normal_twice(dim, mask=None, *, width):
+    """A fault for teaching: draws have sd = softplus(u), but their density is taken at sd = softplus(softplus(u)).
+
+    One guide on N(0, 1) then stops where softplus(sd) = 1, at sd = log(e - 1) = 0.54132.
+    """
+    return _diagonal(dim, mask, width, density_scale=jax.nn.softplus)
+
+
+def _diagonal(dim, mask, width, density_scale):
+    """The normal guide whose log density takes density_scale(sd) for the standard deviation."""
+    real = True if mask is None else mask > 0
 
     def split(psi):
         return psi[..., :dim], jax.nn.softplus(psi[..., dim:])
@@ -40,7 +59,8 @@ def normal(dim, *, width):
 
     def log_density(psi, theta):
         location, scale = split(psi)
-        constant = -jnp.sum(jnp.log(scale), axis=-1) - 0.5 * dim * jnp.log(2 * jnp.pi)
+        scale = density_scale(scale)
+        constant = -jnp.sum(jnp.log(scale) + 0.5 * jnp.log(2 * jnp.pi), axis=-1, where=real)
         if dim <= EXACT_DIFFERENCES:
             standard = (theta[:, None, :] - location) / scale
             return constant - 0.5 * jnp.sum(standard**2, axis=-1)

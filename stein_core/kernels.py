@@ -55,10 +55,12 @@ def linear(s):
 
 
 class Pairs(NamedTuple):
-    """Squared distances (n, n) between particles, of which the first m (traced) are active; n is 1 or even."""
+    """Squared distances (n, n) between particles, of which the first m (traced) are active; n is 1 or even. p: number
+    of coordinates of a particle."""
 
     squared: Array
     m: Array
+    p: Array | int
 
     def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
         """Median of r^power over active pairs i < j (or over the whole matrix, zeros included), then ^(2/power).
@@ -117,18 +119,25 @@ def numpyro(pairs):
     return pairs.median(power=1.0, diagonal=True) / jnp.log(jnp.maximum(pairs.m, 2.0))
 
 
-@BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Prop. 5")
+@BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Cor. 6")
 def fixed(pairs):
     "sigma = bandwidth.factor, in the particles' own unit."
     return jnp.float32(2.0)
 
 
-def bandwidth(rule: Array, factor: Array, squared: Array, m: Array) -> Array:
+@BANDWIDTHS.register("root_dim", label="root_dim: sigma² = p", reference="Ba et al. 2022, Prop. 5")
+def root_dim(pairs):
+    "sigma^2 = p, the number of a particle's coordinates: fixed, and on the scale of distances in high dimensions."
+    return 2.0 * jnp.asarray(pairs.p, jnp.float32)
+
+
+def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | int) -> Array:
     """sigma, the kernel's length: `factor` times that of the rule with the (traced) index `rule`.
 
-    squared: (n, n) squared distances, m: active particles. One particle, or a zero median (more than half of the
-    pairs coincide), has no length of its own: sigma is then `factor` / sqrt(2), NumPyro's h = 1.
+    squared: (n, n) squared distances, m: active particles, p: their coordinates. One particle, or a median below 1e-30
+    (more than half of the pairs coincide, as far as float32 can tell), has no length of its own: sigma is then `factor`
+    / sqrt(2), NumPyro's h = 1.
     """
-    pairs = Pairs(squared, m)
+    pairs = Pairs(squared, m, p)
     twice = jax.lax.switch(rule.astype(jnp.int32), [e.make for e in BANDWIDTHS.entries()], pairs)
-    return factor * jnp.sqrt(0.5 * jnp.where(twice > 0, twice, 1.0))
+    return factor * jnp.sqrt(0.5 * jnp.where(twice > 1e-30, twice, 1.0))

@@ -35,6 +35,18 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
         return _from_numpyro(model, args, kwargs, seed)
 
 
+def numpyro_density(model, example: tuple):
+    """The log density of a NumPyro model with real-valued latents as a function (theta, *args), recorded once for
+    arguments like `example`; theta is the sites in alphabetical order, flattened. The arguments may be traced."""
+    with _one_at_a_time:
+        trace = handlers.trace(handlers.seed(model, jax.random.key(0))).get_trace(*example)
+        latent = {k: v["value"] for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}
+        start, unflatten = ravel_pytree(latent)
+        record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(start, example)
+    run = jaxpr_as_fun(record)
+    return lambda theta, *args: run(theta, *args)[0]
+
+
 def _from_numpyro(model, args, kwargs, seed) -> Target:
     trace = handlers.trace(handlers.seed(model, jax.random.key(seed))).get_trace(*args, **kwargs)
     latent = {k: v for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}

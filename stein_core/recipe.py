@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Mapping
+
+import numpy as np
 
 from stein_core.registry import (
     BANDWIDTHS,
@@ -16,6 +19,7 @@ from stein_core.registry import (
     Knob,
     unknown,
 )  # fmt: skip
+from stein_core.types import Target
 
 MAX_CAPACITY = 4096
 MAX_DRAWS = 1000
@@ -45,8 +49,8 @@ class Spec:
     """Every choice that forces a compile; frozen, hashable, checked.
 
     Empty `dim` and `guide` (None) take the target's and the method's default. draws: Monte Carlo draws per particle
-    and step (point masses need none). capacity: most particles the compiled program holds, a power of two; a
-    single-particle method always has 1. Raises ValueError naming the field, the value and what is allowed.
+    and step (point masses need none). capacity: most particles the compiled program holds, 1 or even; a
+    single-particle method always has 1. A method that has its own optimizer keeps it. Raises ValueError naming the field, the value and what is allowed.
     """
 
     target: str = "oring"
@@ -59,26 +63,47 @@ class Spec:
 
     def __post_init__(self):
         target, method = TARGETS[self.target], METHODS[self.method]
-        OPTIMIZERS[self.optimizer]
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731  (frozen: the only way in)
         settle("dim", _whole("dim", target.facts["default_dim"] if self.dim is None else self.dim, *target.facts["dims"]))
+        if "check_dim" in target.facts:
+            target.facts["check_dim"](self.dim)
+        if self.dim % target.facts.get("dim_step", 1):
+            raise ValueError(f"dim = {self.dim} is odd; allowed for target {self.target!r}: an even number.")
+        settle("optimizer", method.facts.get("optimizers", (OPTIMIZERS[self.optimizer].name,))[0])
         settle("guide", method.facts["guides"][0] if self.guide is None else self.guide)
         if self.guide not in method.facts["guides"]:
             raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts["guides"])
         settle("draws", 1 if self.guide == "point" else _whole("draws", self.draws, 1, MAX_DRAWS))
         capacity = _whole("capacity", self.capacity, 1, MAX_CAPACITY)
-        if capacity & (capacity - 1):
-            raise ValueError(f"capacity = {capacity} is not a power of two; allowed: 1, 2, 4, ... {MAX_CAPACITY}.")
+        if capacity > 1 and capacity % 2:
+            raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
         settle("capacity", 1 if method.facts.get("single") else capacity)
+        if method.facts.get("exact") and target_of(self).sample is None:
+            raise ValueError(
+                f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
+                "with a closed form, 'gaussian' say."
+            )
 
     def knobs(self) -> dict[str, Knob]:
         """Every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
         own = [
             replace(knob, name=f"{group}.{knob.name}")
-            for group, entry in (("method", METHODS[self.method]), ("guide", GUIDES[self.guide]))
+            for group, entry in (
+                ("method", METHODS[self.method]), ("guide", GUIDES[self.guide]), ("target", TARGETS[self.target])
+            )  # fmt: skip
             for knob in entry.knobs
         ]
         return {knob.name: knob for knob in (*COMMON, *own)}
+
+
+@lru_cache(maxsize=64)
+def _target(entry, dim: int) -> Target:
+    return entry.make(dim, **{knob.name: np.float32(knob.traced(knob.default)) for knob in entry.knobs})
+
+
+def target_of(spec: Spec) -> Target:
+    """The spec's target with its knobs at their defaults, built once (a NumPyro model is traced, its mode found)."""
+    return _target(TARGETS[spec.target], spec.dim)
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
@@ -102,7 +127,7 @@ class Recipe:
     def __post_init__(self):
         object.__setattr__(self, "knobs", check_knobs(self.spec, self.knobs))
         object.__setattr__(self, "seed", _whole("seed", self.seed, 0, 2**32 - 1))
-        last, checked = 0, []
+        last, checked, now = 0, [], self.knobs
         for step, name, value in self.changes:
             if step < last:
                 raise ValueError(f"changes: step {step} comes after step {last}; allowed: steps in order.")
@@ -114,7 +139,8 @@ class Recipe:
             elif name == "remove":
                 value = _whole("remove", value, 0, MAX_CAPACITY - 1)
             else:
-                value = check_knobs(self.spec, {name: value})[name]
+                now = check_knobs(self.spec, {**now, name: value})
+                value = now[name]
             checked.append((last, name, value))
         object.__setattr__(self, "changes", tuple(checked))
 
@@ -159,4 +185,17 @@ def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:
     particles = checked.get("method.particles", 1)
     if particles > spec.capacity > 1:
         raise ValueError(f"method.particles = {particles} is more than the capacity; allowed: 1 to {spec.capacity}.")
+    check = METHODS[spec.method].facts.get("check")
+    if check:
+        check(spec, checked)
     return checked
+
+
+def traced(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Every knob of `spec` as it travels to the device, a float32 scalar or an array of points; missing ones take their
+    default. Raises ValueError as `check_knobs` does."""
+    checked = check_knobs(spec, knobs)
+    known = spec.knobs()
+    given = {name: checked.get(name, knob.default) for name, knob in known.items()}
+    given["method.particles"] = min(given["method.particles"], spec.capacity)
+    return {name: np.float32(known[name].traced(value)) for name, value in given.items()}

@@ -12,6 +12,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Mapping
 
+import numpy as np
+
+ROWS = (48, 128, 512)  # data are padded to one of these, so that a point more compiles nothing (but the 49th, say)
+
 
 class UnknownName(ValueError):
     """A name that is not registered. The message names the nearest match and all that is allowed."""
@@ -62,6 +66,31 @@ class Knob:
         """The number that travels to the device."""
         value = self.check(value)
         return float(self.choices.index(value)) if self.choices is not None else float(value)
+
+
+@dataclass(frozen=True)
+class PointsKnob(Knob):
+    """A knob that is a list of points (x, y): data that can be touched. Its value is a tuple of pairs; it travels to
+    the device as rows (x, y, 1), padded with zeros to 48, 128 or 512."""
+
+    def check(self, value: Any) -> tuple[tuple[float, float], ...]:
+        """`value` as a tuple of pairs; ValueError says what is wrong and with which point."""
+        try:
+            points = tuple((float(x), float(y)) for x, y in value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name}: not a list of points; allowed: pairs of numbers (x, y).") from None
+        if not 1 <= len(points) <= ROWS[-1]:
+            raise ValueError(f"{self.name} has {len(points)} points; allowed: 1 to {ROWS[-1]}.")
+        for i, point in enumerate(points):
+            if not all(abs(c) <= 1e3 for c in point):
+                raise ValueError(f"{self.name}: point {i + 1} is {point}; allowed: coordinates from -1000 to 1000.")
+        return points
+
+    def traced(self, value: Any) -> np.ndarray:
+        points = self.check(value)
+        rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), np.float32)
+        rows[: len(points), :2], rows[: len(points), 2] = points, 1.0
+        return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ import os
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
@@ -19,23 +18,56 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, View
-from stein_core.forces import Problem, gradients, length
-from stein_core.recipe import Recipe, Spec, check_knobs
+from stein_core.forces import Problem, gradients, length, normal
+from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.types import Frame, Guide, Method, State, Target
+from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
 
 
-@lru_cache(maxsize=64)
-def _target(entry, dim: int) -> Target:
-    return entry.make(dim)
+def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
+    """The problem and the method that a spec and (traced) knobs say; mask: see `forces.Problem`."""
+
+    def own(group, entry):
+        return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
+
+    target_entry, guide_entry, method_entry = TARGETS[spec.target], GUIDES[spec.guide], METHODS[spec.method]
+    if target_entry.knobs:
+        target = target_entry.make(target.dim, **own("target", target_entry))
+    guide: Guide = guide_entry.make(target.dim, mask, **own("guide", guide_entry))
+
+    def start(key, n):
+        shift = knobs["init.shift"] * jnp.eye(1, target.dim)
+        offset = knobs["init.spread"] * normal(key, (n,), target.dim) + shift
+        where = jnp.float32(target.center) + jnp.float32(target.scale) * offset
+        return guide.init(where if mask is None else where * mask)
+
+    problem = Problem(
+        target=target,
+        guide=guide,
+        optimizer=OPTIMIZERS[spec.optimizer].make(knobs["method.step_size"]),
+        draws=spec.draws,
+        m=jnp.float32(1.0) if method_entry.facts.get("single") else knobs["method.particles"],
+        kernel=knobs["kernel.name"],
+        rule=knobs["bandwidth.rule"],
+        factor=knobs["bandwidth.factor"],
+        step_size=knobs["method.step_size"],
+        start=start,
+        mask=mask,
+    )
+    return problem, method_entry.make(problem, **own("method", method_entry))
 
 
-def target_of(spec: Spec) -> Target:
-    """The spec's target, built once (a NumPyro model is traced and its mode found)."""
-    return _target(TARGETS[spec.target], spec.dim)
+def measured(problem: Problem, key, state: State, forces: Forces):
+    """Every diagnostic at a state, in the registry's order, as one vector; key: this step's."""
+    g = gradients(problem, key, state.particles)  # the same draws as the step's
+    _, sigma = length(problem, state.particles)
+    n = state.particles.shape[0]
+    draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
+    view = View(problem, state.particles, problem.weights(n), forces, g, sigma, draws, state.key)
+    return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])
 
 
 class Stepper:
@@ -62,38 +94,15 @@ class Stepper:
 
     # ---- traced
 
-    def _build(self, knobs) -> tuple[Problem, Method]:
-        def own(group, entry):
-            return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
-
-        entry = GUIDES[self.spec.guide]
-        guide: Guide = entry.make(self.spec.dim, **own("guide", entry))
-
-        def start(key, n):
-            noise = jax.random.normal(key, (n, self.spec.dim))  # particle first: see forces.gradients
-            offset = knobs["init.spread"] * noise + knobs["init.shift"] * jnp.eye(1, self.spec.dim)
-            return guide.init(jnp.float32(self.target.center) + jnp.float32(self.target.scale) * offset)
-
-        method = METHODS[self.spec.method]
-        problem = Problem(
-            target=self.target,
-            guide=guide,
-            optimizer=OPTIMIZERS[self.spec.optimizer].make(knobs["method.step_size"]),
-            draws=self.spec.draws,
-            m=jnp.float32(1.0) if self._single else knobs["method.particles"],
-            kernel=knobs["kernel.name"],
-            rule=knobs["bandwidth.rule"],
-            factor=knobs["bandwidth.factor"],
-            start=start,
-        )
-        return problem, method.make(problem, **own("method", method))
+    def _assembled(self, knobs):
+        return assemble(self.spec, self.target, knobs)
 
     def _reset(self, seed, knobs) -> State:
-        _, method = self._build(knobs)
+        _, method = self._assembled(knobs)
         return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
 
     def _advance(self, state: State, knobs, steps) -> State:
-        _, method = self._build(knobs)
+        _, method = self._assembled(knobs)
 
         def go_on(carry):
             return (carry[0] < steps) & carry[2]
@@ -101,50 +110,40 @@ class Stepper:
         def step(carry):
             done, state, _ = carry
             after, _ = method.step(jax.random.fold_in(state.key, state.step), state)
-            finite = _finite(after)
+            finite = is_finite(after)
             return done + 1, jax.tree.map(lambda a, b: jnp.where(finite, a, b), after, state), finite
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
 
     def _look(self, state: State, knobs, measure) -> dict[str, Any]:
-        problem, method = self._build(knobs)
+        problem, method = self._assembled(knobs)
         key = jax.random.fold_in(state.key, state.step)
         after, forces = method.step(key, state)
         guide = problem.guide
 
-        def metrics():
-            elbo = gradients(problem, key, state.particles).elbo  # the same draws as the step's
-            _, sigma = length(problem, state.particles)
-            eps = jax.random.normal(jax.random.fold_in(key, 1), (self.spec.capacity, self.spec.dim))
-            draws = jax.vmap(guide.sample)(state.particles, eps)
-            weights = problem.weights(self.spec.capacity)
-            view = View(problem, state.particles, weights, forces, sigma, elbo, draws, state.key)
-            return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])
-
         return {
             "step": state.step,
             "m": problem.m,
-            "finite": _finite(after),
+            "finite": is_finite(after),
             "particles": state.particles,
             "locations": guide.location(state.particles),
             "scales": guide.scale(state.particles),
             # Where a run has diverged the force may be undefined; a frame shows none then.
             "attract": jnp.where(jnp.isfinite(forces.attract), forces.attract, 0.0),
             "repulse": jnp.where(jnp.isfinite(forces.repulse), forces.repulse, 0.0),
-            "metrics": jax.lax.cond(measure, metrics, lambda: jnp.zeros(len(DIAGNOSTICS), jnp.float32)),
+            "metrics": jax.lax.cond(
+                measure, lambda: measured(problem, key, state, forces), lambda: jnp.zeros(len(DIAGNOSTICS), jnp.float32)
+            ),
         }
 
     def _born(self, location, knobs):
-        return self._build(knobs)[0].guide.init(location)
+        return self._assembled(knobs)[0].guide.init(location)
 
     # ---- host side
 
     def coerce(self, knobs: Mapping[str, Any]) -> dict[str, np.float32]:
-        """The one border: every knob of the spec as a float32 scalar. Raises ValueError (see recipe.check_knobs)."""
-        checked = check_knobs(self.spec, knobs)
-        given = {name: checked.get(name, knob.default) for name, knob in self.knobs.items()}
-        given["method.particles"] = min(given["method.particles"], self.spec.capacity)
-        return {name: np.float32(self.knobs[name].traced(value)) for name, value in given.items()}
+        """The one border: see recipe.traced."""
+        return traced(self.spec, knobs)
 
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
         """The state before the first step; every capacity gives the same first particles for a seed."""
@@ -214,7 +213,8 @@ class Stepper:
         return int(self.coerce(knobs)["method.particles"])
 
 
-def _finite(state: State):
+def is_finite(state: State):
+    """Whether all particles are finite numbers within the limit."""
     return jnp.all(jnp.isfinite(state.particles)) & (jnp.max(jnp.abs(state.particles)) < LIMIT)
 
 
@@ -223,12 +223,16 @@ _locks: dict[Any, threading.Lock] = {}
 _table = threading.Lock()
 
 
+def entries_of(spec: Spec) -> tuple:
+    """What the names in a program mean now: an entry that is registered anew is another program."""
+    own = (TARGETS[spec.target], METHODS[spec.method], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer])
+    return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
+
+
 def compile(spec: Spec) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
     the same spec compile it once. It takes seconds: keep it off an event loop."""
-    registries = (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS)
-    own = (TARGETS[spec.target], METHODS[spec.method], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer])
-    key = (spec, own, tuple(tuple(r.entries()) for r in registries))  # a re-registered entry is another program
+    key = (spec, entries_of(spec))
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
@@ -275,10 +279,16 @@ def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]
     return list(stream(recipe, steps, every or max(steps, 1)))
 
 
-def keep_compiled(folder: str | None = None) -> Path:
-    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing. Default folder:
-    $STEINLAB_CACHE, else ~/.cache/steinlab; returns it."""
-    path = Path(folder or os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab") / "jax"
+def cache_folder() -> Path:
+    """Where what can be computed again is kept: $STEINLAB_CACHE, else ~/.cache/steinlab. Made if it is not there."""
+    path = Path(os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def keep_compiled() -> Path:
+    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing; returns its folder."""
+    path = cache_folder() / "jax"
     path.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

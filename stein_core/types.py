@@ -10,6 +10,7 @@
 | g_l             | `Gradients.guide[l]`   | m times the gradient of the mixture ELBO (score for points)    |
 | k(x, y), sigma  | kernel, bandwidth      | k = f(|x-y|^2 / (2 sigma^2)); sigma is a length                |
 | phi_l           | attract + repulse      | the force on particle l                                        |
+| gamma           | d / n                  | dimensions for each particle                                   |
 | alpha           | `method.alpha`         | weight of the repulsion                                        |
 | epsilon         | `method.step_size`     | step size of the optimiser                                     |
 """
@@ -35,7 +36,9 @@ class Target:
     constrain: theta (d,) -> dict of named values in the model's own space.
     center, scale: (d,) rough location and scale: where particles start and what the stage shows.
     extent: (x0, x1, y0, y1) of the stage in the first two coordinates.
-    sample: (key, n) -> (n, d) exact draws, or None. mean, variance: exact (d,) moments, or None.
+    sample: (key, n) -> (n, d) exact draws, or None. mean, variance: exact (d,) moments, or None. covariance: the exact
+    (d, d) matrix where coordinates are correlated, else None: then it is the diagonal one of `variance`.
+    predict: (theta (d,), x (k,)) -> (k,) values of the regression function, where there is one.
     log_normalizer: log of the integral of exp(log_density), or None where it has no closed form.
     """
 
@@ -49,7 +52,9 @@ class Target:
     sample: Callable[[Array, int], Array] | None = None
     mean: np.ndarray | None = None
     variance: np.ndarray | None = None
+    covariance: np.ndarray | None = None
     log_normalizer: float | None = None
+    predict: Callable[[Array, Array], Array] | None = None
 
     @property
     def dim(self) -> int:

@@ -25,13 +25,14 @@ def schedule(step, horizon, cycles, power):
 
 
 @METHODS.register(
-    "annealed", label="Annealed SVGD", reference="D'Angelo & Fortuin 2021, eq. 4", guides=("point",), knobs=KNOBS
+    "annealed", label="Annealed SVGD", reference="D'Angelo & Fortuin 2021, eq. 4", guides=("point",), knobs=KNOBS,
+    least=lambda knobs: knobs["method.horizon"],
 )
 def annealed(problem, *, alpha, horizon, cycles, power):
     "The attraction is switched off and on in cycles, so that repulsion can carry particles to other modes."
 
-    def field(key, step, particles):
-        forces = interact(problem, key, particles, alpha)
-        return Forces(schedule(step, horizon, cycles, power) * forces.attract, forces.repulse)
+    def field(key, state):
+        forces = interact(problem, key, state.particles, alpha)
+        return Forces(schedule(state.step, horizon, cycles, power) * forces.attract, forces.repulse)
 
     return flow(problem, field)

@@ -10,12 +10,12 @@ from stein_core.registry import FORCE_SCALES, METHODS, Knob
 SCALE = Knob("force_scale", "paper", label="force scale", choices=FORCE_SCALES, help="how alpha is counted")
 
 
-@METHODS.register("smi", label="SMI", reference="SMI paper, eq. 9", guides=("normal", "point"), knobs=(ALPHA, SCALE))
+@METHODS.register("smi", label="SMI", reference="SMI paper, eq. 9", guides=("normal", "point", "normal_twice"), knobs=(ALPHA, SCALE))
 def smi(problem, *, alpha, force_scale):
     "Each particle is a whole distribution; their mixture climbs the ELBO, and repulsion keeps them apart."
 
-    def field(key, step, particles):
-        forces = interact(problem, key, particles, alpha)
+    def field(key, state):
+        forces = interact(problem, key, state.particles, alpha)
         times = jax.lax.switch(force_scale.astype(jnp.int32), [e.make for e in FORCE_SCALES.entries()], problem.m)
         return Forces(times * forces.attract, forces.repulse)
 

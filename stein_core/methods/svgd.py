@@ -9,4 +9,4 @@ ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsio
 @METHODS.register("svgd", label="SVGD", reference="Liu & Wang 2016, eq. 8", guides=("point",), knobs=(ALPHA,))
 def svgd(problem, *, alpha):
     "Point particles attracted by their kernel-averaged scores and repelled by the kernel's gradient."
-    return flow(problem, lambda key, step, particles: interact(problem, key, particles, alpha))
+    return flow(problem, lambda key, state: interact(problem, key, state.particles, alpha))

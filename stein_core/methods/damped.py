@@ -1,0 +1,50 @@
+"""Damped SVGD."""
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.forces import flow, interact, is_inner
+from stein_core.methods.svgd import ALPHA
+from stein_core.registry import KERNELS, METHODS, Knob, Registry
+
+DAMPINGS = Registry("damping rule")
+
+
+def predicted(profile, gamma):
+    """lambda = min(1, (f(1) - f'(1) / gamma) / f(0)), f(0) = 1: the factor at which the law of `theory.simplex_variance` gives
+    variance 1 for gamma = d / n > 1, rule `median` and alpha = 1. Ba et al. 2022, eq. 5."""
+    f, slope = jax.jvp(profile, (jnp.float32(1.0),), (jnp.float32(1.0),))
+    return jnp.minimum(1.0, f - slope / gamma)
+
+
+@DAMPINGS.register("ba", label="Ba et al.", reference="Ba et al. 2022, eq. 5")
+def ba(problem, chosen):
+    "The lambda of Ba et al., made for a standard normal and rule `median`; no damping for inner-product kernels."
+    gamma = problem.d / problem.m
+    table = [1.0 if is_inner(e) else predicted(e.make, gamma) for e in KERNELS.entries()]
+    return jnp.stack([jnp.float32(value) for value in table])[problem.kernel.astype(jnp.int32)]
+
+
+@DAMPINGS.register("free", label="free", reference="Ba et al. 2022, app. A.3")
+def free(problem, chosen):
+    "The knob `method.lambda_`."
+    return chosen
+
+
+KNOBS = (
+    ALPHA,
+    Knob("damping", "ba", label="damping", choices=DAMPINGS, help="where lambda comes from"),
+    Knob("lambda_", 0.5, 0.0, 1.0, label="lambda", help="factor on a particle's own attraction, with damping `free`"),
+)
+
+
+@METHODS.register("damped", label="Damped SVGD", reference="Ba et al. 2022, eq. 5", guides=("point",), knobs=KNOBS)
+def damped(problem, *, alpha, damping, lambda_):
+    "SVGD in which a particle's attraction by its own score is weakened by lambda, which undoes the collapse."
+
+    def field(key, state):
+        rules = [e.make for e in DAMPINGS.entries()]
+        factor = jax.lax.switch(damping.astype(jnp.int32), [lambda x, r=r: r(problem, x) for r in rules], lambda_)
+        return interact(problem, key, state.particles, alpha, damping=factor)
+
+    return flow(problem, field)

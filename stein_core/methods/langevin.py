@@ -1,0 +1,28 @@
+"""Langevin dynamics."""
+
+import jax.numpy as jnp
+
+from stein_core.forces import Forces, gradients
+from stein_core.registry import METHODS
+from stein_core.types import Method, State
+
+
+@METHODS.register(
+    "langevin", label="Langevin", reference="Roberts & Tweedie 1996", guides=("point",), optimizers=("sgd",),
+    kernel=False, noisy=lambda choices: True, stages=1, least=lambda knobs: 10 / knobs["method.step_size"],
+)  # fmt: skip
+def langevin(problem):
+    """theta <- theta + epsilon grad log p + sqrt(2 epsilon) noise: independent chains, unadjusted, so that a step size
+    epsilon gives a standard normal the variance 1 / (1 - epsilon / 2)."""
+
+    def init(key, n):
+        return State(jnp.int32(0), key, problem.start(key, n), ())
+
+    def step(key, state):
+        n, epsilon = state.particles.shape[0], problem.step_size
+        forces = Forces(gradients(problem, key, state.particles).guide, jnp.zeros_like(state.particles))
+        noise = jnp.where(problem.active(n)[:, None], problem.normal(key, (n,)), 0.0)
+        moved = state.particles + epsilon * forces.attract + jnp.sqrt(2 * epsilon) * noise
+        return State(state.step + 1, state.key, moved, ()), forces
+
+    return Method(init, step)

@@ -1,0 +1,97 @@
+"""MMD-descent: gradient descent on the maximum mean discrepancy to the target."""
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.forces import Forces, flow, influence, length, squared_distances
+from stein_core.registry import METHODS, Knob, Registry
+
+DRIVINGS = Registry("driving force")
+REDRAWS = Registry("target samples")
+MOST_SAMPLES = 1024
+FIXED = 2**31 - 2  # folded into the run's key: samples that stay the same for a whole run
+
+
+@DRIVINGS.register("kernel_derivative", label="kernel derivative", reference="Ba et al. 2022, sec. 4.2")
+def kernel_derivative(problem, samples, x, sigma):
+    "-mean_y grad_y k(y, x) over target samples y: low noise."
+    y, weights = samples()
+    return -influence(problem, y, weights, y, x, squared_distances(y, x), sigma).repulse
+
+
+@DRIVINGS.register("log_derivative", label="log derivative", reference="Ba et al. 2022, sec. 4.2")
+def log_derivative(problem, samples, x, sigma):
+    "mean_y k(y, x) grad log p(y) over target samples y: SVGD's driving force with true samples; fixed ones diverge."
+    y, weights = samples()
+    score = jax.vmap(jax.grad(problem.target.log_density))(y)
+    return influence(problem, y, weights, score, x, squared_distances(y, x), sigma).attract
+
+
+@DRIVINGS.register("closed_form", label="closed form", reference="Ba et al. 2022, app. C.1")
+def closed_form(problem, samples, x, sigma):
+    "-(sigma^2 / (1 + sigma^2))^(d/2) exp(-|x|^2 / (2 + 2 sigma^2)) x / (1 + sigma^2): target N(0, I), RBF kernel."
+    square = jnp.sum(x**2, axis=1, keepdims=True)
+    log_mean = -0.5 * problem.d * jnp.log1p(sigma**-2) - square / (2 + 2 * sigma**2)
+    return -jnp.exp(log_mean) * x / (1 + sigma**2)
+
+
+@REDRAWS.register("redrawn", label="redrawn", reference="Ba et al. 2022, sec. 4.2")
+def redrawn(key, own):
+    "New target samples in every step."
+    return key
+
+
+@REDRAWS.register("fixed", label="fixed", reference="Ba et al. 2022, sec. 4.2")
+def fixed(key, own):
+    "The same target samples in every step: the deterministic bias."
+    return own
+
+
+def check(spec, knobs):
+    """Raises ValueError where the closed form does not hold."""
+    asked, kernel = knobs.get("method.driving", "kernel_derivative"), knobs.get("kernel.name", "rbf")
+    if asked == "closed_form" and (spec.target, kernel) != ("gaussian", "rbf"):
+        raise ValueError(
+            f"method.driving = 'closed_form' is for target 'gaussian' and kernel 'rbf', not {spec.target!r} and "
+            f"{kernel!r}; allowed here: kernel_derivative, log_derivative."
+        )
+
+
+def noisy(choices) -> bool:
+    """Whether the force changes from step to step at the same place."""
+    return choices["method.driving"] != "closed_form" and choices["method.redraw"] == "redrawn"
+
+
+KNOBS = (
+    Knob("driving", "kernel_derivative", label="driving force", choices=DRIVINGS, help="how the target pulls"),
+    Knob("redraw", "redrawn", label="samples are", choices=REDRAWS, help="whether a step has samples of its own"),
+    Knob("samples", 200, 1, MOST_SAMPLES, "integer", "target samples", "how many target samples pull"),
+)
+
+
+@METHODS.register(
+    "mmd", label="MMD-descent", reference="Ba et al. 2022, eq. 4", guides=("point",), knobs=KNOBS, exact=True, check=check,
+    noisy=noisy,
+)
+def mmd(problem, *, driving, redraw, samples):
+    """Particles pulled by true samples of the target, which only a target with an exact sampler has, and repelled by
+    each other as in SVGD: it does not collapse."""
+
+    def field(key, state):
+        particles = state.particles
+        weights = problem.weights(particles.shape[0])
+        squared, sigma = length(problem, particles)
+        repulse = influence(problem, particles, weights, particles, particles, squared, sigma).repulse
+
+        def target_samples():
+            own = jax.random.fold_in(state.key, FIXED)
+            chosen = jax.lax.switch(redraw.astype(jnp.int32), [e.make for e in REDRAWS.entries()], key, own)
+            y = problem.target.sample(chosen, MOST_SAMPLES)
+            y = y if problem.mask is None else y * problem.mask
+            return y, (jnp.arange(MOST_SAMPLES) < samples) / samples
+
+        branches = [lambda x, s, make=e.make: make(problem, target_samples, x, s) for e in DRIVINGS.entries()]
+        attract = jax.lax.switch(driving.astype(jnp.int32), branches, particles, sigma)
+        return Forces(attract, repulse)
+
+    return flow(problem, field)
