@@ -1,14 +1,12 @@
-"""python -m stein_core list | run | info"""
+"""python -m stein_core list | run | sweep | nuts | info"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
 import sys
 import time
-from importlib.metadata import version
 
 import numpy as np
 from tqdm import tqdm
@@ -30,6 +28,7 @@ from stein_core import (
     keep_compiled,
     stream,
 )  # fmt: skip
+from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
 from stein_core.recipe import MAX_CAPACITY
 
 
@@ -56,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--every", type=int, metavar="K", help="keep a frame every K steps (with --out)")
     run.add_argument("--out", metavar="FILE.npz", help="where the frames go")
     run.add_argument("--json", action="store_true", help="print one JSON object")
+    add_sweep(commands)
+    add_nuts(commands)
     options = parser.parse_args(arguments)
     try:
         return options.act(options)
@@ -80,10 +81,8 @@ def list_registered(options) -> int:
 
 
 def info(options) -> int:
-    print(f"device   {device_name()}")
-    print(f"python   {platform.python_version()}")
-    for package in ("jax", "numpyro", "optax", "numpy", "panel", "bokeh", "holoviews"):
-        print(f"{package:<8} {version(package)}")
+    for name, value in versions().items():
+        print(f"{name:<9} {value}")
     return 0
 
 
@@ -91,11 +90,7 @@ def run_recipe(options) -> int:
     knobs = {
         "method.particles": options.particles, "kernel.name": options.kernel, "bandwidth.rule": options.bandwidth,
     }  # fmt: skip
-    for item in options.set:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise ValueError(f"--set {item!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
-        knobs[name] = value
+    knobs |= given_knobs(options.set)
     if not 1 <= options.particles <= MAX_CAPACITY:
         raise ValueError(f"--particles = {options.particles} is out of range; allowed: 1 to {MAX_CAPACITY}.")
     if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):

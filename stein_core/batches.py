@@ -1,0 +1,244 @@
+"""Many runs of one program at once, each until it has settled.
+
+A batch is a list of recipes that differ only in traced numbers: seed, dimension, particle count, alpha, step size ...
+They run side by side (`jax.vmap`) on one compiled program: dimensions are padded with coordinates that weigh nothing,
+particles with spare rows, and a run that has settled waits unchanged for the others. Kernel, rule and other choices are
+the same for a whole batch, so that only the chosen one is computed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Callable, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.diagnostics import DIAGNOSTICS
+from stein_core.recipe import Recipe, Spec, target_of
+from stein_core.registry import METHODS, TARGETS, unknown
+from stein_core.runner import assemble, entries_of, is_finite, measured
+from stein_core.types import State
+
+FAST, SLOW = 35, 350  # steps of the two moving means (SMI paper, sec. 6)
+BLOCKS = SLOW // FAST
+RULES = ("means", "recursion")
+DIMS = (10, 40, 100, 200, 400, 1000)  # dimensions are padded up to one of these
+AT_REST = 1e-4  # of the attraction: a force below that is as good as zero
+NARROWEST = 1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
+EVENTS = 30  # most changes of the step size of one run
+CHUNK_SECONDS = 0.3  # between two looks at what has settled
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run has settled: its force has stopped falling, and is as good as zero where it can be.
+
+    rule "means": the mean force norm over the last 35 steps is not below that over the last 350, looked at every 35
+    steps and not before the 350th (SMI paper, sec. 6). rule "recursion": the published code's two discounted averages and
+    fast > 2 slow, which are not normalised: kept to compare. Each time the rule fires the step size is divided by 10;
+    at the `stages`-th time the run has settled, if its force is below 1e-4 of its attraction; else (it may have
+    rested near a saddle) it begins again with the first step size. A method with noise in its force (Monte Carlo draws,
+    Langevin) is not asked for that. A point where the force vanishes without being stable passes all the same. least:
+    steps that a stage has at least; noisy: the same where there is noise, which hides that the drift has not ended.
+    most: steps after which a run ends anyway, as not converged.
+    """
+
+    rule: str = "means"
+    stages: int = 3
+    least: int = SLOW
+    noisy: int = 2450
+    most: int = 60_000
+
+    def __post_init__(self):
+        if self.rule not in RULES:
+            raise unknown("stop rule", self.rule, RULES)
+        if not 1 <= self.stages <= 6:
+            raise ValueError(f"stages = {self.stages} is out of range; allowed: 1 to 6.")
+        for name in ("least", "noisy", "most"):
+            if getattr(self, name) < SLOW:
+                raise ValueError(f"{name} = {getattr(self, name)} is too small; allowed: {SLOW} or more.")
+
+
+class Lane(NamedTuple):
+    """One run of a batch. blocks: force norms, means over 35 steps, the newest last. average: the recursion's fast and
+    slow one. stage: how often the step size is divided by 10; since: steps in this stage; events: how often that has
+    changed, at the steps and to the stages in `changes`; done: 0 while it runs, else 1 settled, 2 at its last step, 3
+    diverged."""
+
+    state: State
+    blocks: jax.Array
+    average: jax.Array
+    stage: jax.Array
+    since: jax.Array
+    events: jax.Array
+    changes: jax.Array
+    done: jax.Array
+
+
+ENDS = ("running", "converged", "steps", "diverged")
+
+
+def padded_dim(spec: Spec) -> int:
+    """The dimension that a batch computes for `spec`: the next of 10, 40, 100, 200 ... where the target has a choice."""
+    return next(d for d in DIMS if d >= spec.dim) if TARGETS[spec.target].facts.get("pads") else spec.dim
+
+
+def room(particles: int) -> int:
+    """The capacity that a batch computes for so many particles: 1, or at most a quarter more, and even."""
+    if particles == 1:
+        return 1
+    unit = max(2, 2 ** (particles.bit_length() - 3))
+    return -(-particles // unit) * unit
+
+
+def program_of(recipe: Recipe, stop: Stop) -> tuple:
+    """What two recipes must share to run in one batch."""
+    spec, knobs = recipe.spec, recipe.spec.knobs()
+    choices = tuple((k, recipe.knobs.get(k, knob.default)) for k, knob in knobs.items() if knob.choices is not None)
+    sizes = tuple(np.shape(knob.traced(recipe.knobs.get(k, knob.default))) for k, knob in knobs.items())
+    capacity = room(min(recipe.knobs.get("method.particles", knobs["method.particles"].default), spec.capacity))
+    return (spec.target, padded_dim(spec), spec.method, spec.guide, spec.optimizer, spec.draws, capacity, choices, sizes, replace(stop, most=SLOW))
+
+
+@lru_cache(maxsize=64)
+def _compiled(program: tuple, entries: tuple, lanes: int):
+    """(start, advance, finish) of a program, compiled for a number of lanes. entries: what the names mean now."""
+    name, dim, method_name, guide, optimizer, draws, capacity, choices, _, stop = program
+    target_entry = TARGETS[name]
+    spec = Spec(name, dim, method_name, guide, optimizer, draws, capacity)
+    known = spec.knobs()
+    fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
+    facts = METHODS[method_name].facts
+    noisy = facts.get("noisy", lambda choices: spec.guide != "point")(dict(choices))
+    stages = min(stop.stages, facts.get("stages", stop.stages))
+
+    def build(knobs, d):
+        if not target_entry.facts.get("pads"):
+            return assemble(spec, target_of(spec), {**fixed, **knobs})
+        mask = (jnp.arange(dim) < d).astype(jnp.float32)
+        return assemble(spec, target_entry.make(dim, mask), {**fixed, **knobs}, mask)
+
+    def start(seed, knobs, d):
+        state = build(knobs, d)[1].init(jax.random.PRNGKey(seed), capacity)
+        zero = jnp.int32(0)
+        changes = jnp.zeros((EVENTS, 2), jnp.int32)
+        return Lane(state, jnp.zeros(BLOCKS), jnp.zeros(2), zero, zero, zero, changes, zero)
+
+    def block(lane, knobs, d, least, most):
+        problem, method = build({**knobs, "method.step_size": knobs["method.step_size"] * 0.1**lane.stage}, d)
+        weights = problem.weights(capacity)
+
+        def step(i, carry):
+            state, total, pull, average, fired, fine = carry
+            after, forces = method.step(jax.random.fold_in(state.key, state.step), state)
+            go = fine & (state.step < most)
+            fine = fine & is_finite(after)
+            if problem.guide.log_density is not None:
+                narrowest = jnp.min(problem.guide.scale(after.particles), axis=1)
+                fine = fine & jnp.all((narrowest > NARROWEST) | (weights == 0))
+            state = jax.tree.map(lambda a, b: jnp.where(go & fine, a, b), after, state)
+            norm, attraction = (
+                jnp.sqrt(weights @ jnp.sum(force**2, axis=1)) for force in (forces.attract + forces.repulse, forces.attract)
+            )
+            tau = jnp.minimum(lane.since + i, jnp.array([FAST, SLOW])).astype(jnp.float32)
+            discount = 0.001 ** (1.0 / jnp.array([FAST, SLOW]))
+            average = norm / (tau + 1) + tau / (tau + 1) * discount * average
+            fired = fired | (average[0] > 2 * average[1])
+            return state, total + norm, pull + attraction, average, fired, fine
+
+        first = (lane.state, 0.0, 0.0, lane.average, jnp.bool_(False), jnp.bool_(True))
+        state, total, pull, average, latched, fine = jax.lax.fori_loop(0, FAST, step, first)
+        blocks, since = jnp.append(lane.blocks[1:], total / FAST), lane.since + FAST
+        # Where floats stand still the norm is constant, or 0: that has stopped falling too.
+        fast_is_slower = blocks[-1] >= jnp.mean(blocks) * (1 - 1e-6) if stop.rule == "means" else latched
+        fires = (since >= (stop.noisy if noisy else stop.least)) & (state.step >= least) & fast_is_slower
+        last = fires & (lane.stage + 1 >= stages)
+        settled = last & (noisy | (total <= AT_REST * pull))
+        stage = jnp.where(last, jnp.where(settled, lane.stage, 0), lane.stage + fires)
+        out = (state.step >= most) | (lane.events + 1 >= EVENTS)
+        done = jnp.where(settled, 1, jnp.where(out, 2, 0))
+        events = lane.events + (fires & (done == 0))
+        changes = lane.changes.at[lane.events].set(jnp.stack([state.step, stage]))
+        after = Lane(
+            state, blocks, jnp.where(fires, 0.0, average), stage, jnp.where(fires, 0, since), events,
+            jnp.where(events > lane.events, changes, lane.changes), jnp.where(fine, done, 3),
+        )  # fmt: skip
+        return jax.tree.map(lambda a, b: jnp.where(lane.done > 0, b, a), after, lane)
+
+    def advance(lane, knobs, d, least, most, blocks):
+        one = jax.vmap(block)
+        return jax.lax.fori_loop(0, blocks, lambda _, lane: one(lane, knobs, d, least, most), lane)
+
+    def finish(lane, knobs, d):
+        problem, method = build(knobs, d)
+        key = jax.random.fold_in(lane.state.key, lane.state.step)
+        return measured(problem, key, lane.state, method.step(key, lane.state)[1])
+
+    return jax.jit(jax.vmap(start)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish))
+
+
+def run_batch(
+    recipes: list[Recipe], stop: Stop, report: Callable | None = None, cancelled: Callable[[], bool] = lambda: False
+) -> list[dict[str, Any]]:
+    """Run recipes of one program until each has settled; their results in order, {} for one that was cancelled.
+
+    A result: metrics (name -> number or None where undefined; every diagnostic, and what the target's fact `measures`
+    adds), steps, stopped ("converged", "steps" or "diverged"), changes (of the step size on the way, as in
+    Recipe.changes), seconds (its share of the batch's
+    time). report: called with (index, result) as soon as one is known. Raises ValueError for recipes that do not share
+    a program or that have changes of their own.
+    """
+    programs = {program_of(recipe, stop) for recipe in recipes}
+    if len(programs) != 1:
+        raise ValueError(f"a batch has one program, not {len(programs)}; allowed: recipes with equal `program_of`.")
+    if any(recipe.changes for recipe in recipes):
+        raise ValueError("changes: a run that was played with cannot be swept; allowed: recipes without changes.")
+    spec = recipes[0].spec
+    known, facts = spec.knobs(), METHODS[spec.method].facts
+    numbers = [name for name, knob in known.items() if knob.choices is None]
+    values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in numbers}
+    shortest = facts.get("least", lambda own: 0)  # a schedule has to end first, a chain to forget its start
+    least = [shortest({k: v[i] for k, v in values.items()}) for i in range(len(recipes))]
+    most = facts.get("rounds", stop.most)
+    more = TARGETS[spec.target].facts.get("measures")
+    knobs = {k: np.float32(v) for k, v in values.items()}
+    d = np.float32([recipe.spec.dim for recipe in recipes])
+    limits = np.int32(least), np.full(len(recipes), most, np.int32)
+
+    with jax.default_matmul_precision("highest"):
+        start, advance, finish = _compiled(programs.pop(), entries_of(spec), len(recipes))
+        lanes = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
+        results: list[dict[str, Any]] = [{} for _ in recipes]
+        began, blocks = time.perf_counter(), 1
+        while not all(results) and not cancelled():
+            before = time.perf_counter()
+            lanes = advance(lanes, knobs, d, *limits, np.int32(blocks))
+            done = np.asarray(lanes.done)
+            blocks = max(1, min(200, int(blocks * CHUNK_SECONDS / (time.perf_counter() - before))))
+            fresh = [i for i, result in enumerate(results) if done[i] and not result]
+            if fresh:
+                particles = np.asarray(lanes.state.particles)
+                metrics = np.asarray(finish(lanes, knobs, d), float)
+                events, changes = np.asarray(lanes.events), np.asarray(lanes.changes)
+                steps = np.asarray(lanes.state.step)
+            for i in fresh:
+                found = dict(zip(DIAGNOSTICS, metrics[i].tolist()))
+                if more:
+                    found |= more(replace(spec, capacity=particles.shape[1]), particles[i], recipes[i].knobs)
+                results[i] = {
+                    "metrics": {k: v if np.isfinite(v) else None for k, v in found.items()},
+                    "steps": int(steps[i]),
+                    "stopped": ENDS[done[i]],
+                    "changes": [
+                        [step, "method.step_size", values["method.step_size"][i] * 0.1**stage]
+                        for step, stage in changes[i, : events[i]].tolist()
+                    ],
+                    "seconds": (time.perf_counter() - began) / len(recipes),
+                }
+                if report:
+                    report(i, results[i])
+    return results

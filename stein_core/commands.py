@@ -1,0 +1,188 @@
+"""The commands of `python -m stein_core` that take long: sweeps and the NUTS reference."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import json
+import os
+import platform
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+
+import numpy as np
+from tqdm import tqdm
+
+from stein_core.bands import disagreement
+from stein_core.batches import RULES, Stop
+from stein_core.nuts import Reference, run_nuts, save_reference
+from stein_core.recovery import SWEEPS
+from stein_core.runner import cache_folder, device_name, keep_compiled
+from stein_core.sweeps import Store, run_sweep
+from stein_core.wave import GRID, WIDTHS, dim_of
+
+
+def versions() -> dict[str, str]:
+    """The device and the versions of what numbers and pictures come from."""
+    packages = ("jax", "numpyro", "optax", "numpy", "panel", "bokeh", "holoviews")
+    return {"device": device_name(), "python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def given_knobs(items: list[str]) -> dict[str, str]:
+    """The knobs of --set KNOB=VALUE, not yet checked."""
+    knobs = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"--set {item!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
+        knobs[name] = value
+    return knobs
+
+
+def add_sweep(commands) -> None:
+    """The arguments of `sweep`: one command for each registered sweep, and `show`."""
+    sweep = commands.add_parser("sweep", help="run a grid of recipes, or go on with it; show its rows")
+    names = sweep.add_subparsers(dest="sweep", required=True)
+    for entry in SWEEPS.entries():
+        grid = names.add_parser(entry.name, help=entry.summary)
+        grid.set_defaults(act=sweep_grid)
+        for name, parameter in inspect.signature(entry.make).parameters.items():
+            many = isinstance(parameter.default, tuple)
+            kind = type(parameter.default[0]) if many else type(parameter.default)
+            if name == "knobs":
+                grid.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any other knob")
+            elif many:
+                text = ",".join(map(str, parameter.default))
+                grid.add_argument(f"--{name}", default=text, help=f"comma-separated; default {text}")
+                grid.set_defaults(**{f"{name}_kind": kind})
+            else:
+                grid.add_argument(f"--{name}", type=kind, default=parameter.default, help=f"default {parameter.default}")
+        own = entry.facts.get("stop", Stop())
+        grid.add_argument("--stop", default=own.rule, help=f"convergence rule: {', '.join(RULES)}")
+        for name in ("stages", "least", "noisy", "most"):
+            default = getattr(own, name)
+            grid.add_argument(f"--{name}", type=int, default=default, help=f"see stein_core.batches.Stop; default {default}")
+        grid.add_argument("--workers", type=int, help="threads; default one a core up to 4")
+        grid.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
+        grid.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+    show = names.add_parser("show", help="the rows of a store")
+    show.set_defaults(act=sweep_show)
+    show.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+    show.add_argument("--export", metavar="FILE.json", help="write all rows, with versions and date, as the app ships them")
+
+
+def add_nuts(commands) -> None:
+    """The arguments of `nuts`."""
+    nuts = commands.add_parser("nuts", help="the NUTS reference of the 1-D wave, written to a file")
+    nuts.set_defaults(act=nuts_reference)
+    nuts.add_argument("--width", type=int, default=5, help="hidden units of each layer; default 5")
+    for name, default in (("chains", 4), ("warmup", 1000), ("samples", 1000), ("seed", 0)):
+        nuts.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
+    nuts.add_argument("--spread", type=float, default=1.0, help="start, in units of the target's scale; default 1")
+    nuts.add_argument("--out", metavar="FILE.npz", required=True)
+
+
+def sweep_grid(options) -> int:
+    settings = {}
+    for name, parameter in inspect.signature(SWEEPS[options.sweep].make).parameters.items():
+        if name == "knobs":
+            settings[name] = given_knobs(options.set)
+        elif isinstance(parameter.default, tuple):
+            kind = getattr(options, f"{name}_kind")
+            try:
+                settings[name] = tuple(kind(item) for item in getattr(options, name).split(","))
+            except ValueError:
+                raise ValueError(
+                    f"--{name} = {getattr(options, name)!r}; allowed: {kind.__name__} values with commas between."
+                ) from None
+        else:
+            settings[name] = getattr(options, name)
+    stop = Stop(options.stop, options.stages, options.least, options.noisy, options.most)
+    if options.workers is not None and options.workers < 1:
+        raise ValueError(f"--workers = {options.workers} is too small; allowed: 1 or more.")
+    recipes = SWEEPS[options.sweep].make(**settings)
+    store = opened(options.store)
+    keep_compiled()
+    with executor_of(options) as executor, tqdm(total=len(recipes), unit="row", file=sys.stderr, disable=None) as bar:
+
+        def report(row, done, total, left):
+            bar.update(done - bar.n)
+            bar.set_postfix_str(f"{row['method']} d={row['dim']}, about {left:.0f} s left")
+
+        rows = run_sweep(recipes, store, stop, executor, report)
+    print_rows(rows)
+    return 3 if any(row["stopped"] == "diverged" for row in rows) else 0
+
+
+@contextmanager
+def executor_of(options):
+    """The executor that --workers and --cluster ask for; None is run_sweep's own."""
+    if not options.cluster:
+        with nullcontext() if options.workers is None else ThreadPoolExecutor(options.workers) as executor:
+            yield executor
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ValueError("--cluster needs Dask; install it with: pip install 'steinlab[cluster]'.") from None
+    where = {"n_workers": options.workers or 2, "threads_per_worker": 1} if options.cluster == "local" else {}
+    with Client(None if where else options.cluster, **where) as client, client.get_executor(pure=False) as executor:
+        yield executor
+
+
+def opened(path: str | None) -> Store:
+    store = Store(path or cache_folder() / "sweeps.sqlite")
+    if store.set_aside:
+        print(f"warning: {store.path} was damaged; it is now {store.set_aside} and a new one is begun.", file=sys.stderr)
+    return store
+
+
+def sweep_show(options) -> int:
+    if options.store and not os.path.isfile(options.store):
+        raise ValueError(f"--store {options.store!r}: there is no such file.")
+    store = opened(options.store)
+    rows = store.rows()
+    if options.export:
+        rows = [{k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+        made = datetime.date.today().isoformat()
+        about = {"made": made, "by": "python -m stein_core sweep show --export", **versions()}
+        with open(options.export, "w") as file:
+            lines = (json.dumps(row, separators=(",", ":")) for row in rows)
+            file.write(json.dumps(about)[:-1] + ', "rows": [\n' + ",\n".join(lines) + "\n]}\n")
+    else:
+        print_rows(rows)
+    return 0
+
+
+def nuts_reference(options) -> int:
+    if options.width not in WIDTHS:
+        raise ValueError(f"--width = {options.width} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
+    if not os.path.isdir(os.path.dirname(options.out) or "."):
+        raise ValueError(f"--out {options.out!r}: there is no such folder; allowed: a file in a folder that exists.")
+    keep_compiled()
+    settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
+    began = time.perf_counter()
+    with tqdm(total=options.warmup + options.samples, unit="step", disable=None, file=sys.stderr) as bar:
+        report = lambda done, total, left: bar.update(done - bar.n)  # noqa: E731
+        values = run_nuts("wave", dim_of(options.width), {}, GRID, **settings, report=report)
+    r_hat = disagreement(values)
+    about = {
+        "made": datetime.date.today().isoformat(), "by": "python -m stein_core nuts", "width": options.width, **settings,
+        "seconds": round(time.perf_counter() - began), "r_hat_max": round(float(r_hat.max()), 4),
+        "r_hat": r_hat.round(4).tolist(), **versions(),
+    }  # fmt: skip
+    save_reference(options.out, Reference(GRID, values, about))
+    print(f"width {options.width}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, {about['seconds']} s")
+    return 0
+
+
+def print_rows(rows) -> None:
+    columns = ("target", "method", "dim", "particles", "alpha", "kernel", "rule", "scale", "seed", "stopped", "steps", "sample_variance")
+    rows = [{**row, "scale": row["recipe"]["knobs"].get("method.force_scale")} for row in rows]
+    print("  ".join(f"{name:>9}" for name in columns))
+    for row in rows:
+        cells = ("-" if row[c] is None else f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in columns)
+        print("  ".join(f"{cell:>9}" for cell in cells))

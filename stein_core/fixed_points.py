@@ -1,0 +1,144 @@
+"""Exact fixed points of SMI with two diagonal normal guides on N(0, I), by quadrature.
+
+The pair splits along one axis: locations +a and -a on it, standard deviation s on it, and across it location 0 and
+standard deviation 1, where the target is met exactly. Both guides have the same u, so |psi_1 - psi_2| = 2a, and with
+
+    G(theta) = grad log p(theta) - grad log q_mix(theta) = -theta + (theta - a tanh(a theta / s^2)) / s^2,
+    theta = a + s eps,  u = (2a)^2 / (2 sigma^2),  k = f(u)
+
+the force of `stein_core.forces` vanishes where
+
+    scale:     E[G eps] = 0
+    location:  c (1 - f(u)) E[G] = 2 alpha a f'(u) / sigma^2,     c = 1 for force scale `paper`, 2 for `numpyro`.
+
+For every a the first equation has one solution s(a), so both are one equation in a. Forces that vanish need not hold:
+beyond some alpha (2.1 for `median_log`, 8 for `numpyro`) one guide narrows beside a wide one. `stable` says whether all
+eigenvalues of the force's Jacobian in (location, u) of both guides on the axis are negative.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, Mapping, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, softmax
+
+from stein_core.forces import is_inner
+from stein_core.kernels import bandwidth
+from stein_core.recipe import Spec
+from stein_core.registry import BANDWIDTHS, FORCE_SCALES, KERNELS
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+SEARCHED = np.geomspace(1e-3, 1e3, 40)  # where a is looked for; alpha is at most 1000, and a^2 grows like it
+ROUNDING = 1e-9  # a force below it is none
+NUDGE = 1e-3  # of the Jacobian's differences: the kernel is in float32
+
+
+class FixedPoint(NamedTuple):
+    """location: a, the guides are at +a and -a on one axis. scale: their standard deviation on it; 1 across. stable:
+    whether runs stay there."""
+
+    location: float
+    scale: float
+    stable: bool
+
+    @property
+    def variance(self) -> float:
+        """Total variance of the mixture on the axis of the split; the target's is 1."""
+        return self.location**2 + self.scale**2
+
+
+def why_none(spec: Spec, knobs: Mapping[str, Any]) -> str:
+    """Why `two_guides` does not apply, in a few words; empty if it does."""
+    known = spec.knobs()
+    if spec.method != "smi" or spec.guide != "normal":
+        return "known only for SMI with normal guides"
+    if spec.target != "gaussian":
+        return "known only for the standard Gaussian"
+    if knobs.get("method.particles", known["method.particles"].default) != 2:
+        return "known only for two particles"
+    if is_inner(KERNELS[knobs.get("kernel.name", known["kernel.name"].default)]):
+        return "known only for kernels of the distance"
+    return ""
+
+
+def two_guides(spec: Spec, knobs: Mapping[str, Any]) -> FixedPoint | None:
+    """The fixed point of `spec` under `knobs`; None where `why_none` says why. Without enough repulsion the guides
+    meet: a = 0 and s = 1, ordinary variational inference."""
+    if why_none(spec, knobs):
+        return None
+    names = ("kernel.name", "bandwidth.rule", "bandwidth.factor", "method.alpha", "method.force_scale")
+    return _solve(2 * spec.dim, *(knobs.get(name, spec.knobs()[name].default) for name in names))
+
+
+@lru_cache(maxsize=1024)
+def _solve(p: int, kernel: str, rule: str, factor: float, alpha: float, force_scale: str) -> FixedPoint:
+    strength = float(FORCE_SCALES[force_scale].make(2.0))
+
+    def interaction(square):
+        """f and f' / sigma^2 at the squared distance of the two particles."""
+        sigma = float(_sigma(BANDWIDTHS.index(rule), factor, square, p))
+        f, slope = (float(v) for v in _profile(KERNELS[kernel].make, square / (2.0 * sigma**2)))
+        return f, slope / sigma**2
+
+    def force(a):
+        f, slope = interaction(4.0 * a**2)
+        gradient, _ = _gradient(a, scale_at(a))
+        return strength * (1.0 - f) * gradient - 2.0 * alpha * a * slope - ROUNDING
+
+    def field(psi):
+        """Force (4,) on psi = (location, u) of one guide and of the other, on the axis; twice that of `forces`."""
+        one, other = psi[:2], psi[2:]
+        f, slope = interaction(np.sum((one - other) ** 2))
+        g, h = _gradients(psi[0::2], psi[1::2])
+        push = alpha * slope * (other - one)
+        return np.concatenate([strength * (g + f * h) + push, strength * (h + f * g) - push])
+
+    outward = [i for i, a in enumerate(SEARCHED) if force(a) > 0]
+    if not outward:
+        return FixedPoint(0.0, 1.0, True)
+    a = brentq(force, SEARCHED[outward[-1]], SEARCHED[outward[-1] + 1])
+    s = scale_at(a)
+    u = np.log(np.expm1(s))
+    here = np.array([a, u, -a, u])
+    jacobian = [(field(here + h) - field(here - h)) / (2.0 * NUDGE) for h in NUDGE * np.eye(4)]
+    return FixedPoint(a, s, bool(np.linalg.eigvals(jacobian).real.max() < 0))
+
+
+def scale_at(a: float) -> float:
+    """s(a): the standard deviation at which the scales feel no force, for locations +a and -a."""
+    return brentq(lambda s: _gradient(a, s)[1], 1e-3, 1.0 + 1e-9)
+
+
+def _gradient(a: float, s: float) -> tuple[float, float]:
+    """E[G] and E[G eps] of the guide at +a."""
+    theta = a + s * NODES
+    g = -theta + (theta - a * np.tanh(a * theta / s**2)) / s**2
+    return WEIGHTS @ g, WEIGHTS @ (g * NODES)
+
+
+def _gradients(locations: np.ndarray, us: np.ndarray) -> np.ndarray:
+    """g in (location, u) of two guides on N(0, 1), (2, 2): SMI's pathwise gradient by quadrature."""
+    scales = np.logaddexp(0.0, us)
+    theta = locations[:, None] + scales[:, None] * NODES
+    standard = (theta[..., None] - locations) / scales
+    shares = softmax(-0.5 * standard**2 - np.log(scales), axis=-1)
+    g = -theta + np.sum(shares * standard / scales, axis=-1)
+    return np.stack([g @ WEIGHTS, (g * NODES) @ WEIGHTS * expit(us)], axis=1)
+
+
+@partial(jax.jit, static_argnums=3)
+def _sigma(rule, factor, square, p):
+    squared = jnp.float32([[0.0, 1.0], [1.0, 0.0]]) * square
+    return bandwidth(jnp.asarray(rule), factor, squared, jnp.float32(2.0), p)
+
+
+@partial(jax.jit, static_argnums=0)
+def _profile(profile, u):
+    """f(u) and f'(u)."""
+    return jax.jvp(profile, (u,), (1.0,))

@@ -1,0 +1,266 @@
+"""Sweeps: grids of recipes -> tidy rows in an SQLite file, resumable, on any executor.
+
+A row is keyed by the hash of its recipe and stop rule: what is in the store is not computed again, so a sweep that was
+killed goes on where it was. What is computed together depends on the grid alone, never on what is already there, so a
+resumed sweep gives the values that an undisturbed one gives.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import json
+import os
+import sqlite3
+import threading
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Callable, Iterable
+
+import jax
+
+from stein_core.batches import Stop, program_of, run_batch
+from stein_core.recipe import Recipe, Spec, capacity_for
+from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, unknown
+from stein_core.runner import device_name, keep_compiled
+
+SWEEPS = Registry("sweep")
+RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
+LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
+
+
+@SWEEPS.register("variance-collapse", label="Variance collapse", reference="SMI paper, fig. 2; Ba et al. 2022, fig. 4")
+def variance_collapse(
+    methods=("svgd", "annealed", "vi", "smi"),
+    dims=(1, 2, 4, 8, 10, 20, 40, 60, 80, 100),
+    particles=(20,),
+    alphas=(1.0,),
+    kernels=("rbf",),
+    rules=("median_log",),
+    seeds=1,
+    target="gaussian",
+    knobs=None,
+) -> list[Recipe]:
+    """Every method in every dimension, for each particle count, alpha, kernel and bandwidth rule, with seeds 0, 1 ...
+
+    knobs: any other knob, for the methods that have it. Settings that a method does not have (alpha for Langevin, the
+    particle count of VI) do not multiply its rows. Raises ValueError for a knob that no method has or that the grid sets.
+    """
+    if seeds < 1:
+        raise ValueError(f"seeds = {seeds} is too small; allowed: 1 or more.")
+    own = {"method.particles": "particles", "method.alpha": "alphas", "kernel.name": "kernels", "bandwidth.rule": "rules"}
+    specs = [Spec(target, dim, method) for method in methods for dim in dims[:1]]
+    known = dict.fromkeys(name for spec in specs for name in spec.knobs() if name not in own)
+    for name in knobs or ():
+        if name in own:
+            raise ValueError(f"knob {name!r} is an axis of the grid; allowed: {own[name]}.")
+        if name not in known:
+            raise unknown("knob", name, known)
+    for registry, names in ((KERNELS, kernels), (BANDWIDTHS, rules)):
+        for name in names:
+            registry[name]  # also where no method has a kernel, a wrong name is said
+    recipes = {}
+    for method, dim, n, alpha, kernel, rule, seed in itertools.product(
+        methods, dims, particles, alphas, kernels, rules, range(seeds)
+    ):
+        spec = Spec(target, dim, method, capacity=capacity_for(n))
+        wanted = {
+            **(knobs or {}), "method.particles": n, "method.alpha": alpha, "kernel.name": kernel, "bandwidth.rule": rule,
+        }  # fmt: skip
+        without = idle_knobs(method)
+        recipe = Recipe(spec, {k: v for k, v in wanted.items() if k in spec.knobs() and k not in without}, seed)
+        recipes[json.dumps(canonical(recipe))] = recipe
+    return list(recipes.values())
+
+
+def idle_knobs(method: str) -> set[str]:
+    """The common knobs that change nothing for a method: nothing interacts, or it has but one particle."""
+    facts = METHODS[method].facts
+    idle = {"kernel.name", "bandwidth.rule", "bandwidth.factor"} if not facts.get("kernel", not facts.get("single")) else set()
+    return idle | ({"method.particles"} if facts.get("single") else set())
+
+
+def canonical(recipe: Recipe) -> dict[str, Any]:
+    """Recipe.to_dict with every knob that counts at its own value, default or not, and without the capacity, which
+    changes nothing: equal experiments have equal dicts. (An entry that is registered anew keeps its name.)"""
+    without = idle_knobs(recipe.spec.method)
+    knobs = {k: recipe.knobs.get(k, knob.default) for k, knob in recipe.spec.knobs().items() if k not in without}
+    knobs = {k: float(v) if isinstance(v, int) else v for k, v in sorted(knobs.items())}
+    plain = {**recipe.to_dict(), "knobs": knobs}
+    del plain["capacity"]
+    return plain
+
+
+def key_of(recipe: Recipe, stop: Stop) -> str:
+    """The hash that names a row."""
+    text = json.dumps([RESULTS, canonical(recipe), asdict(stop)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]:
+    """One tidy row: what was run, as plain columns and as the whole recipe, what came out, and when and on what."""
+    spec = recipe.spec
+    knobs = {k: recipe.knobs.get(k, knob.default) for k, knob in spec.knobs().items()}
+    single = METHODS[spec.method].facts.get("single")
+    return {
+        "key": key_of(recipe, stop), "target": spec.target, "method": spec.method, "dim": spec.dim,
+        "particles": 1 if single else int(knobs["method.particles"]), "alpha": knobs.get("method.alpha"),
+        "kernel": knobs["kernel.name"], "rule": knobs["bandwidth.rule"], "seed": recipe.seed,
+        "stopped": result["stopped"], "steps": result["steps"], "seconds": round(result["seconds"], 3),
+        "made": datetime.date.today().isoformat(), "device": device_name(), "jax": jax.__version__,
+        **result["metrics"], "recipe": {**recipe.to_dict(), "changes": result["changes"]},
+    }  # fmt: skip
+
+
+class Store:
+    """The rows of sweeps in one SQLite file, safe for several threads and processes.
+
+    A file that is not a database is set aside under another name (`set_aside` says which) and a new one is begun.
+    Raises ValueError, naming the path, where the folder does not exist.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path, self.set_aside = Path(path), None
+        if not self.path.parent.is_dir():
+            raise ValueError(f"store = {str(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        self._lock = threading.Lock()
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):  # locked, read-only, disk full: the file itself is sound
+                raise
+            self._db.close()
+            self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+            os.replace(self.path, self.set_aside)
+            self._open()
+
+    def _open(self):
+        self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
+        if self._db.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError("damaged")
+        self._db.commit()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a row, on disk when this returns; a key that is there already stays as it is."""
+        with self._lock, self._db:
+            self._db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (row["key"], json.dumps(row)))
+
+    def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """All rows in the order in which they came, or those of `keys` in their order."""
+        with self._lock:
+            if keys is None:
+                found = self._db.execute("SELECT row FROM rows ORDER BY rowid").fetchall()
+            else:
+                one = "SELECT row FROM rows WHERE key = ?"
+                found = [hit for key in keys for hit in self._db.execute(one, (key,))]
+        return [json.loads(text) for (text,) in found]
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def batches_of(recipes: Iterable[Recipe], stop: Stop, lanes: int) -> list[list[Recipe]]:
+    """Recipes that share a program, at most `lanes` together, small dimensions first; it depends on nothing else."""
+    groups: dict[tuple, list[Recipe]] = {}
+    for recipe in recipes:
+        groups.setdefault(program_of(recipe, stop), []).append(recipe)
+    batches = []
+    for group in groups.values():
+        group.sort(key=lambda r: (r.spec.dim, r.seed, key_of(r, stop)))
+        count = -(-len(group) // lanes)
+        size = -(-len(group) // count)  # equal ones: a small last batch would be another program
+        batches += [group[i : i + size] for i in range(0, len(group), size)]
+    return sorted(batches, key=lambda batch: (batch[-1].spec.dim, key_of(batch[0], stop)))
+
+
+def run_sweep(
+    recipes: list[Recipe],
+    store: Store,
+    stop: Stop = Stop(),
+    executor: Executor | None = None,
+    report: Callable[[dict[str, Any], int, int, float], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> list[dict[str, Any]]:
+    """Compute what the store does not have yet, and return the rows of `recipes` in their order.
+
+    executor: any concurrent.futures.Executor (a process or cluster one gets picklable work); default: threads, one a
+    core up to 4. report: called with (row, done, total, seconds left) as rows are stored; the last is an estimate.
+    cancelled: asked often; once true, nothing more is begun, threads stop where they are, and what has finished is
+    kept. A run that diverges is a row that says so; any other exception is passed on, after the others have finished.
+    """
+    keys = {key_of(recipe, stop): recipe for recipe in recipes}
+    have = {row["key"]: row for row in store.rows(keys)}
+    lanes = LANES.get(jax.default_backend(), LANES["gpu"])
+    batches = [b for b in batches_of(keys.values(), stop, lanes) if any(key_of(r, stop) not in have for r in b)]
+    left = sum(_cost(r) for batch in batches for r in batch if key_of(r, stop) not in have)
+    began, spent, lock = time.perf_counter(), 0.0, threading.Lock()
+
+    def keep(recipe: Recipe, result: dict[str, Any]):
+        nonlocal spent
+        row = row_of(recipe, stop, result)
+        with lock:
+            if row["key"] in have:
+                return
+            store.add(row)
+            have[row["key"]] = row
+            spent += _cost(recipe)
+            seconds = (time.perf_counter() - began) * (left - spent) / spent
+            if report:
+                report(row, len(have), len(keys), seconds)
+
+    interrupted = threading.Event()
+    halt = lambda: interrupted.is_set() or cancelled()  # noqa: E731
+    own = executor or ThreadPoolExecutor(min(4, os.cpu_count() or 1), "sweep")
+    here = isinstance(own, ThreadPoolExecutor)
+    futures = {}
+    for batch in batches:
+        if here:
+            work = own.submit(_run_here, batch, stop, keep, halt)
+        else:
+            work = own.submit(_run_there, batch, stop)
+        futures[work] = batch
+    failure = None
+    try:
+        for future in as_completed(futures):
+            if cancelled():
+                for waiting in futures:
+                    waiting.cancel()
+            if future.cancelled():
+                continue
+            if future.exception():
+                failure = failure or future.exception()
+            elif not here:
+                for recipe, result in zip(futures[future], future.result()):
+                    keep(recipe, result)
+    except BaseException:  # Ctrl-C, or a disk that is full: threads stop where they are
+        interrupted.set()
+        raise
+    finally:
+        for waiting in futures:
+            waiting.cancel()
+        if executor is None:
+            own.shutdown()
+    if failure:
+        raise failure
+    return [have[key] for key in keys if key in have]
+
+
+def _run_there(batch, stop):
+    keep_compiled()  # in a process of its own
+    return run_batch(batch, stop)
+
+
+def _run_here(batch, stop, keep, cancelled):
+    if not cancelled():
+        run_batch(batch, stop, lambda i, result: keep(batch[i], result), cancelled)
+
+
+def _cost(recipe: Recipe) -> float:
+    """Rough work of one recipe, for the estimate of the time left."""
+    n = recipe.knobs.get("method.particles", recipe.spec.capacity)
+    return 1e5 + n * (n + recipe.spec.dim) * recipe.spec.draws * (n if recipe.spec.guide != "point" else 1)
