@@ -1,0 +1,99 @@
+"""What a fitted regression says between its data: function values, bands, log predictive density and coverage.
+
+"HDI of what?": a band of the mean function f(x), or, with noise, of a new observation y at x. Both are here, and named.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Mapping, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.diagnostics import hpdi, split_gelman_rubin
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from stein_core.recipe import Spec, target_of, traced
+from stein_core.registry import TARGETS
+from stein_core.runner import assemble
+
+
+class Band(NamedTuple):
+    """mean, low, high (k,) on a grid: the narrowest interval that holds `probability` of the values at each point."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def width(self, x: np.ndarray, between: tuple[float, float]) -> float:
+        """Mean width over the grid points x within an interval."""
+        return float(np.mean((self.high - self.low)[(x > between[0]) & (x < between[1])]))
+
+
+def band(values: np.ndarray, probability: float, noise: float = 0.0, seed: int = 0) -> Band:
+    """Mean and highest-density interval of function values (S, k), one draw or particle a row, by NumPyro's `hpdi`.
+
+    noise: 0 for the band of f, the observation's standard deviation for that of y (one noise draw is added to each
+    value, from `seed`). Of m point particles a 90 % interval is nearly their whole range: m values say no more.
+    Raises ValueError for a probability that is not between 0 and 1.
+    """
+    if not 0 < probability < 1:
+        raise ValueError(f"probability = {probability} is out of range; allowed: between 0 and 1.")
+    values = np.asarray(values, float)
+    seen = values + noise * np.random.default_rng(seed).normal(size=values.shape) if noise else values
+    low, high = (np.asarray(side) for side in hpdi(seen, probability))
+    return Band(values.mean(axis=0), low, high)
+
+
+def lppd(values: np.ndarray, y: np.ndarray, noise: float, inflated: bool = False) -> float:
+    """Log pointwise predictive density, sum_i log (1/S) sum_s N(y_i; f_s(x_i), noise), for values (S, k) at the x_i.
+
+    inflated: without the 1/S, as the published code has it for SVGD's particles; k log S too high.
+    """
+    per_point = logsumexp(norm.logpdf(np.asarray(y, float), np.asarray(values, float), noise), axis=0)
+    return float(np.sum(per_point) - (0.0 if inflated else len(y) * np.log(len(values))))
+
+
+def coverage(values: np.ndarray, y: np.ndarray, probability: float, noise: float) -> float:
+    """Share of observations y (k,) within the band of y at their x: `probability` for a calibrated method."""
+    found = band(values, probability, noise)
+    return float(np.mean((found.low <= y) & (y <= found.high)))
+
+
+@lru_cache(maxsize=32)
+def _drawer(spec: Spec, entry, draws: int):
+    """(particles, knobs, x, key) -> function values (capacity * draws, k) and which particles count, compiled."""
+
+    def values(particles, knobs, x, key):
+        problem, _ = assemble(spec, target_of(spec), knobs)
+        count = 1 if problem.guide.log_density is None else draws
+        eps = problem.normal(key, (spec.capacity, count))
+        theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
+        flat = theta.reshape(-1, spec.dim)
+        return jax.lax.map(lambda t: problem.target.predict(t, x), flat, batch_size=256), problem.active(spec.capacity)
+
+    return jax.jit(values)
+
+
+def function_values(
+    spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
+) -> np.ndarray:
+    """f at x (k,) for a run's particles (capacity, p): `draws` draws of each guide (m * draws, k), or the m curves of point masses.
+
+    The draws are the same at every call with a seed, so that a band moves with the particles and does not flicker.
+    Raises ValueError for a target that is no regression.
+    """
+    if target_of(spec).predict is None:
+        raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
+    draw = _drawer(spec, TARGETS[spec.target], draws)
+    with jax.default_matmul_precision("highest"):
+        values, active = draw(particles, traced(spec, knobs), jnp.float32(x), jax.random.PRNGKey(seed))
+    values = np.asarray(values).reshape(spec.capacity, -1, len(x))
+    return values[np.asarray(active)].reshape(-1, len(x))
+
+
+def disagreement(chains: np.ndarray) -> np.ndarray:
+    """Split R-hat of function values (chains, draws, k) at each grid point (Gelman & Rubin 1992, split form)."""
+    return np.asarray(split_gelman_rubin(np.asarray(chains, float)))

@@ -1,0 +1,97 @@
+"""The reference that approximations are compared with: NumPyro's NUTS on a Target, with progress and cancel."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Callable, Mapping, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.infer import NUTS
+
+from stein_core.recipe import Spec, check_knobs, target_of
+from stein_core.registry import TARGETS
+
+CHUNK_SECONDS = 1.0  # between two reports
+
+
+def run_nuts(
+    target: str,
+    dim: int,
+    knobs: Mapping[str, Any],
+    x: np.ndarray,
+    chains: int = 4,
+    warmup: int = 1000,
+    samples: int = 1000,
+    seed: int = 0,
+    spread: float = 1.0,
+    report: Callable[[int, int, float], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> np.ndarray | None:
+    """Function values at x (k,) of every draw, (chains, samples, k), of a regression target; None if cancelled.
+
+    knobs: the target's own, "target.noise" say. Each chain starts at a draw of N(0, (spread target.scale)^2) and adapts
+    on its own for `warmup` steps. report: (steps done, steps in all, seconds left), about once a second.
+    Raises ValueError for a target without a regression function, and for knobs or numbers out of range.
+    """
+    spec = Spec(target, dim, "map")
+    for name, value in (("chains", chains), ("warmup", warmup), ("samples", samples)):
+        if value < 1:
+            raise ValueError(f"{name} = {value} is out of range; allowed: 1 or more.")
+    entry, known = TARGETS[target], spec.knobs()
+    checked = check_knobs(spec, knobs)
+    own = {k.name: known[f"target.{k.name}"].traced(checked.get(f"target.{k.name}", k.default)) for k in entry.knobs}
+    made = entry.make(spec.dim, **jax.tree.map(np.float32, own)) if own else target_of(spec)
+    if made.predict is None:
+        raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
+
+    kernel = NUTS(potential_fn=lambda theta: -made.log_density(theta))
+    keys = jax.random.split(jax.random.PRNGKey(seed), chains)
+    start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(keys[0], (chains, spec.dim))
+    states = kernel.init(keys, warmup, start, (), {})
+    predict = jax.jit(jax.vmap(lambda theta: made.predict(theta, jnp.float32(x))))
+
+    @jax.jit
+    def advance(states, steps):
+        return jax.lax.fori_loop(0, steps, lambda _, s: kernel.sample(s, (), {}), states)
+
+    values, done, total, chunk, began = [], 0, warmup + samples, 1, time.perf_counter()
+    while done < total:
+        if cancelled():
+            return None
+        before = time.perf_counter()
+        steps = min(chunk, warmup - done) if done < warmup else 1
+        states = jax.block_until_ready(advance(states, steps))
+        done += steps
+        if done > warmup:
+            values.append(np.asarray(predict(states.z)))
+        now = time.perf_counter()
+        chunk = max(1, min(50, int(steps * CHUNK_SECONDS / (now - before))))
+        if report:
+            report(done, total, (now - began) / done * (total - done))
+    return np.stack(values, axis=1)
+
+
+class Reference(NamedTuple):
+    """A NUTS run that was kept: function values (chains, draws, k) at x (k,), and what made them (plain JSON types)."""
+
+    x: np.ndarray
+    values: np.ndarray
+    about: dict[str, Any]
+
+
+def save_reference(path: str | Path, reference: Reference, draws: int = 150) -> None:
+    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain. R-hat has to be computed
+    before: `about` carries it."""
+    keep = np.linspace(0, reference.values.shape[1] - 1, min(draws, reference.values.shape[1])).round().astype(int)
+    values = reference.values[:, keep].astype(np.float16)
+    np.savez_compressed(path, x=np.float32(reference.x), values=values, about=json.dumps(reference.about))
+
+
+def load_reference(path: str | Path) -> Reference:
+    """What `save_reference` wrote; nothing is unpickled."""
+    with np.load(path, allow_pickle=False) as file:
+        return Reference(file["x"], file["values"].astype(float), json.loads(str(file["about"])))

@@ -1,0 +1,132 @@
+"""The 1-D wave: a Bayesian neural network on data with a gap, as a NumPyro model and a Target.
+
+Two hidden tanh layers of width h, all weights N(0, prior_scale^2), noise known. Without the second hidden bias there are
+h^2 + 3h + 1 weights, the counts of the SMI paper's appendix C.2 (41 and 10,301); with it h^2 + 4h + 1,
+those of the public code (46 and 10,401).
+"""
+
+from functools import lru_cache
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro import handlers
+
+from stein_core.bands import band, function_values, lppd
+from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region, wave_training
+from stein_core.models import numpyro_density
+from stein_core.registry import TARGETS, Knob, PointsKnob
+from stein_core.types import Target
+
+WIDTHS = range(1, 101)
+GRID = np.linspace(-2, 2, 201)  # where bands are drawn and measured
+DRAWS = 400  # of each guide, where a mixture is evaluated
+KNOBS = (
+    Knob("noise", 0.1, 0.01, 2.0, "log", "noise sd", "known standard deviation of the observations"),
+    Knob("prior_scale", 1.0, 0.05, 5.0, "log", "prior sd", "standard deviation of every weight under the prior"),
+    PointsKnob("data", tuple(map(tuple, wave_training().T.round(6).tolist())), label="data", help="points (x, y)"),
+)
+
+
+def network(weights: dict, x):
+    """f(x) for x (k,): tanh(tanh(x w1 + b1) w2 + b2) w3 + b3; b2 may be missing."""
+    hidden = jnp.tanh(x[:, None] * weights["w1"] + weights["b1"])
+    hidden = jnp.tanh(hidden @ weights["w2"] + weights.get("b2", 0.0))
+    return hidden @ weights["w3"] + weights["b3"]
+
+
+def wave_model(data, noise, prior_scale, shapes):
+    """data (N, 3): x, y and 1 for a point or 0 for a spare row. shapes: name -> shape of each weight."""
+    weights = {
+        name: numpyro.sample(name, dist.Normal(0.0, prior_scale).expand(shape).to_event(len(shape)))
+        for name, shape in shapes.items()
+    }
+    with handlers.mask(mask=data[:, 2] > 0):
+        numpyro.sample("y", dist.Normal(network(weights, data[:, 0]), noise), obs=data[:, 1])
+
+
+def shapes_of(width: int, second_bias: bool) -> dict[str, tuple]:
+    """Weights in the order in which they stand in theta (alphabetical)."""
+    shapes = {"b1": (width,), "b2": (width,), "b3": (), "w1": (width,), "w2": (width, width), "w3": (width,)}
+    return {name: shape for name, shape in shapes.items() if second_bias or name != "b2"}
+
+
+def dim_of(width: int, second_bias: bool = False) -> int:
+    """Number of weights: h^2 + 3h + 1, and h more with the second bias."""
+    return sum(int(np.prod(shape)) for shape in shapes_of(width, second_bias).values())
+
+
+def width_of(dim: int, second_bias: bool = False) -> int:
+    """The width that has `dim` weights. Raises ValueError naming the nearest counts for any other number."""
+    counts = {dim_of(width, second_bias): width for width in WIDTHS}
+    if dim not in counts:
+        near = sorted(counts, key=lambda count: abs(count - dim))[:2]
+        raise ValueError(
+            f"dim = {dim} is no number of weights of this network; nearest: "
+            + " and ".join(f"{count} (width {counts[count]})" for count in sorted(near)) + "."
+        )  # fmt: skip
+    return counts[dim]
+
+
+@lru_cache(maxsize=16)
+def _density(width, second_bias, rows):
+    shapes = shapes_of(width, second_bias)
+    example = (np.zeros((rows, 3), np.float32), np.float32(1), np.float32(1))
+    return numpyro_density(lambda data, noise, scale: wave_model(data, noise, scale, shapes), example)
+
+
+def _wave(dim, second_bias, noise, prior_scale, data) -> Target:
+    width = width_of(dim, second_bias)
+    density = _density(width, second_bias, data.shape[0])
+    shapes = shapes_of(width, second_bias)
+    splits = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
+
+    def constrain(theta):
+        parts = jnp.split(theta, splits)
+        return {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items())}
+
+    return Target(
+        log_density=lambda theta: density(theta, data, noise, prior_scale),
+        center=np.zeros(dim),
+        scale=np.full(dim, 0.1),  # small weights: where training starts, not where the posterior is
+        extent=(-3.0, 3.0, -3.0, 3.0),
+        coordinates=tuple(f"{name}{list(i) if i else ''}" for name, shape in shapes.items() for i in np.ndindex(*shape)),
+        constrain=constrain,
+        predict=lambda theta, x: network(constrain(theta), x),
+    )
+
+
+def measures(spec, particles, knobs) -> dict[str, float]:
+    """What a sweep on the wave records of final particles: log predictive density of the three regions, and mean width
+    of the 90 % band of f inside and between the clusters."""
+    regions = [wave_region(region) for region in WAVE_REGIONS]
+    x = np.concatenate([GRID, *(points[0] for points in regions)])
+    values = function_values(spec, particles, knobs, x, draws=DRAWS)
+    on_grid, *at_regions = np.split(values, np.cumsum([len(GRID), *(points.shape[1] for points in regions)])[:-1], axis=1)
+    noise = knobs.get("target.noise", KNOBS[0].default)
+    found = band(on_grid, 0.9)
+    return {
+        **{f"lppd_{r.lower()}": lppd(v, p[1], noise) for r, v, p in zip(WAVE_REGIONS, at_regions, regions)},
+        "width_inside": float(np.mean([found.width(GRID, cluster) for cluster in WAVE_CLUSTERS])),
+        "width_between": found.width(GRID, (WAVE_CLUSTERS[0][1], WAVE_CLUSTERS[1][0])),
+    }
+
+
+def _register(name, label, second_bias, summary):
+    def make(dim, *, noise, prior_scale, data):
+        return _wave(dim, second_bias, noise, prior_scale, data)
+
+    make.__doc__ = summary
+    TARGETS.register(
+        name, label=label, reference="SMI paper, app. C.2", knobs=KNOBS, default_dim=dim_of(5, second_bias),
+        dims=(dim_of(WIDTHS[0], second_bias), dim_of(WIDTHS[-1], second_bias)),
+        check_dim=lambda dim: width_of(dim, second_bias), measures=measures,
+    )(make)  # fmt: skip
+
+
+_register("wave", "1-D wave, Bayesian network", False, "Two tanh layers of width h, h^2 + 3h + 1 weights (41 for h = 5).")
+_register(
+    "wave_bias", "1-D wave, with second bias", True,
+    "The same with a bias in the second hidden layer, as in the public code: h^2 + 4h + 1 weights (46 for h = 5).",
+)  # fmt: skip
