@@ -1,0 +1,129 @@
+"""NUTS on the page "1-D wave": the shipped references, and runs of it in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from app.jobs import LINE
+from app.wave_measures import AT, Readout, measure
+from app.wave_setup import WaveSetup
+from stein_core.bands import Band, disagreement
+from stein_core.nuts import Reference, load_reference, run_nuts
+from stein_core.wave import GRID, dim_of
+
+log = logging.getLogger(__name__)
+
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
+AGREE = 1.05  # R-hat above which chains are said to disagree
+CHAINS, WARMUP, SAMPLES = 4, 500, 500
+KEPT = 20  # references computed here that the server remembers
+
+_made: dict[tuple, Reference] = {}
+_lock = threading.Lock()
+
+
+class Compared(NamedTuple):
+    """A reference under a setup: its bands, its numbers, R-hat of f on the grid and each chain's mean (chains, k)."""
+
+    wide: Band
+    half: Band
+    readout: Readout
+    r_hat: np.ndarray
+    chains: np.ndarray
+    about: dict
+
+    @property
+    def disagree(self) -> np.ndarray:
+        """Where on the grid the chains disagree."""
+        return self.r_hat > AGREE
+
+
+@lru_cache(maxsize=32)
+def shipped(width: int) -> Reference | None:
+    """The reference that comes with the app, for the paper's data, noise and prior; None for most widths."""
+    file = ASSETS / f"wave_nuts_{width}.npz"
+    return load_reference(file) if file.exists() else None
+
+
+def shipped_widths() -> list[int]:
+    """The widths that have a shipped reference."""
+    return sorted(int(file.stem.rsplit("_", 1)[1]) for file in ASSETS.glob("wave_nuts_*.npz"))
+
+
+def reference_of(setup: WaveSetup) -> Reference | None:
+    """NUTS's answer to this very posterior, where it is known."""
+    with _lock:
+        made = _made.get(setup.posterior())
+    if made is None and setup.posterior() == WaveSetup(width=setup.width).posterior():
+        made = shipped(setup.width)
+    return made
+
+
+def compared(reference: Reference, setup: WaveSetup) -> Compared:
+    """A reference measured as the methods are; between grid points its functions are taken as straight."""
+    flat = reference.values.reshape(-1, len(reference.x))
+    values = np.stack([np.interp(AT, reference.x, row) for row in flat])
+    r_hat = np.asarray(reference.about["r_hat"])
+    return Compared(*measure(values, setup), r_hat, reference.values.mean(axis=1), reference.about)
+
+
+class NutsJob:
+    """NUTS on the posterior of a setup, in the server's line of long jobs. state as in `app.jobs.Job`; done, total:
+    steps; left: estimated seconds or None."""
+
+    def __init__(self, setup: WaveSetup):
+        self.setup = setup
+        self.state, self.error = "waiting", ""
+        self.done, self.total, self.left = 0, WARMUP + SAMPLES, None
+        self._cancelled = False
+        LINE.add(self)
+
+    @property
+    def active(self) -> bool:
+        """Whether it may still end well."""
+        return self.state in ("waiting", "running")
+
+    def cancel(self) -> None:
+        """Stop soon; nothing is kept."""
+        self._cancelled = True
+        if self.state == "waiting":
+            self.state = "cancelled"
+
+    def heard(self, done: int, total: int, left: float) -> None:
+        """`run_nuts` is so far."""
+        self.done, self.total, self.left = done, total, left
+
+    def run(self) -> None:
+        """Compute, on the calling thread."""
+        if self._cancelled:
+            return
+        self.state = "running"
+        width, noise, prior, data = self.setup.posterior()
+        knobs = {"target.noise": noise, "target.prior_scale": prior, "target.data": data}
+        try:
+            values = run_nuts(
+                "wave", dim_of(width), knobs, GRID, CHAINS, WARMUP, SAMPLES, report=self.heard,
+                cancelled=lambda: self._cancelled or not threading.main_thread().is_alive(),
+            )  # fmt: skip
+            if values is None:
+                self.state = "cancelled"
+                return
+            r_hat = disagreement(values)
+            about = {
+                "chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "r_hat": r_hat.tolist(), "r_hat_max": float(r_hat.max()),
+                "made": "computed here",
+            }  # fmt: skip
+            with _lock:
+                _made[self.setup.posterior()] = Reference(GRID, values[:, ::4], about)
+                while len(_made) > KEPT:
+                    del _made[next(iter(_made))]
+            self.state = "done"
+        except Exception as error:  # a page shows it
+            log.exception("nuts")
+            self.error, self.state = str(error), "failed"

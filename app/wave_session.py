@@ -1,0 +1,316 @@
+"""One visitor's training on the 1-D wave: a worker thread that owns the state of every method, on one clock."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Callable
+
+import jax
+import numpy as np
+
+from app.stream import Streamer
+from app.wave_measures import Seen, seen
+from app.wave_setup import STEPS, WaveSetup, label_of
+from stein_core import Spec, State, Stepper, compile
+
+log = logging.getLogger(__name__)
+
+SLICE = 0.05  # seconds of training between two looks at the commands
+INTERVAL = 0.12  # seconds between two pictures
+MORE = 3000  # steps that a change of the data is answered with, once training had ended
+QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
+
+_compilers = ThreadPoolExecutor(1, "compile-wave")
+
+
+@dataclass
+class Fit:
+    """One method's training. spent, taken: seconds and steps of late, older ones counting less."""
+
+    spec: Spec
+    stepper: Stepper
+    state: State
+    step: int = 0
+    spent: float = 0.0
+    taken: float = 0.0
+    diverged: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Of one step; 0 before the first."""
+        return self.spent / self.taken if self.taken else 0.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is on screen: the step, what each method says and the setup it was computed under."""
+
+    step: int
+    setup: WaveSetup
+    methods: dict[str, Seen]
+
+
+class WaveSession:
+    """A WaveSetup in training. Every public method returns at once.
+
+    streamer: told when there is a new `picture`. tell: called from the worker with a dict of news: playing, status,
+    alarm. wake() starts it, sleep() rests it, close() ends the thread.
+    """
+
+    def __init__(self, setup: WaveSetup, streamer: Streamer, tell: Callable[[dict], None]):
+        self._streamer, self._tell, self._setup = streamer, tell, setup
+        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        self._closed, self._awake, self._playing, self._dirty = False, True, True, True
+        self._programs: dict[tuple[Spec, int], Stepper] = {}
+        self._asked: set[tuple[Spec, int]] = set()  # being compiled
+        self._fits: dict[str, Fit] = {}
+        self._clock, self._stop = 0, setup.steps or STEPS
+        self._most = 100  # steps between two pictures
+        self._shown, self._published = 0, 0.0  # the step of the last picture, and when
+        self._looking = 0.0  # seconds that a picture takes
+        self.picture: Picture | None = None
+        self.rate = 0.0  # steps per second of the clock
+        self._thread = threading.Thread(target=self._work, name="wave", daemon=True)
+
+    # ---- commands
+
+    def wake(self):
+        """Go on from where it slept; the first time compile and start."""
+        if self._thread.ident is None:
+            self._put(self._ask)
+            self._thread.start()
+        else:
+            self._put(self._sleep, False)
+
+    def sleep(self):
+        """Compute nothing until wake(): nobody sees it."""
+        self._put(self._sleep, True)
+
+    def toggle(self):
+        """Play if paused, else pause."""
+        self._put(lambda: self._play(not self._playing))
+
+    def step(self):
+        """One step, then pause."""
+        self._put(self._one_step)
+
+    def reset(self):
+        """Back to step 0 with the settings as they are."""
+        self._put(self._reset)
+
+    def most(self, steps: int):
+        """At most so many steps between two pictures."""
+        self._put(setattr, self, "_most", int(steps))
+
+    def apply(self, setup: WaveSetup):
+        """Other settings. What is trained goes on from where it is, unless the width or the seed has changed."""
+        self._put(self._apply, setup)
+
+    def close(self):
+        """End the thread; may be called twice."""
+        self._closed = True
+        self._streamer.close()
+        self._put(lambda: None)
+
+    @property
+    def paused_at(self) -> int:
+        """The step that a link says: 0 while it plays."""
+        return 0 if self._playing else self._clock
+
+    # ---- the worker
+
+    def _put(self, command, *arguments):
+        self._commands.put((command, arguments))
+
+    def _work(self):
+        while not self._closed:
+            try:
+                command, arguments = self._commands.get(block=not self._busy())
+            except queue.Empty:
+                command, arguments = self._tick, ()
+            try:
+                command(*arguments)
+            except Exception as error:
+                log.exception("wave")
+                self._dirty = False
+                self._pause(f"{type(error).__name__}: {error}")
+
+    def _busy(self) -> bool:
+        return self._awake and bool(self._live()) and (self._playing or self._dirty or self._behind() != [])
+
+    def _live(self) -> dict[str, Fit]:
+        """The methods whose program is there, each with its state, which is made or moved to another program here."""
+        live = {}
+        for method in self._setup.methods:
+            spec = self._setup.spec(method)
+            stepper = self._programs.get((spec, self._setup.rows))
+            if stepper is None:
+                continue
+            fit = self._fits.get(method)
+            if fit is None or fit.spec != spec:
+                state = stepper.reset(self._setup.seed, self._setup.knobs_of(method))
+                step = 0 if fit is None else fit.step
+                self._fits[method] = Fit(spec, stepper, state if fit is None else moved(fit.state, state), step)
+                self._dirty = True
+            live[method] = self._fits[method]
+        return live
+
+    def _behind(self) -> list[str]:
+        return [name for name, fit in self._live().items() if fit.step < self._clock and not fit.diverged]
+
+    def _tick(self):
+        """Some steps if there is anything to do, and a picture if it is time."""
+        free = self._streamer.wait_slot(0.02)
+        now = time.monotonic()
+        if self._playing or self._behind():
+            self._train()  # not far beyond the last picture: where nobody looks it stops there
+        if free and (not self._playing or now - self._published > max(INTERVAL, 2 * self._looking)):
+            self._look()
+
+    def _train(self):
+        live = self._live()
+        names = self._behind()
+        if names:  # a method that came later, or that was compiling, runs up to the others first
+            goal = self._clock
+        else:
+            names = [name for name, fit in live.items() if not fit.diverged]
+            if not names:
+                return self._pause("Every method has diverged: a smaller learning rate, then Reset.")
+            # The first pictures are a few steps apart, since most is to be seen at the start; and those that still
+            # compile are not left far behind.
+            pace = 2 if len(live) < len(self._setup.methods) else max(5, self._clock // 10)
+            goal = min(self._stop, self._shown + min(self._most, pace))
+            if goal <= self._clock:
+                return time.sleep(0.005)  # until the next picture is due
+        seconds = sum(live[name].seconds for name in names)
+        steps = max(1, int(SLICE / seconds)) if seconds else 1
+        for name in names:
+            self._advance(name, live[name], min(goal, live[name].step + steps))
+        reached = min((live[name].step for name in names if not live[name].diverged), default=self._clock)
+        self._clock = max(self._clock, reached)
+        if self._playing and self._clock >= self._stop and not self._behind():
+            self._pause()
+
+    def _advance(self, name: str, fit: Fit, goal: int):
+        if goal <= fit.step:
+            return
+        started, before = time.perf_counter(), fit.step
+        fit.state = fit.stepper.advance(fit.state, self._setup.knobs_of(name), goal - before)
+        fit.step = int(fit.state.step)
+        fit.spent = 0.9 * fit.spent + time.perf_counter() - started
+        fit.taken = 0.9 * fit.taken + fit.step - before
+        if fit.step < goal:
+            fit.diverged = True
+            self._tell({"alarm": f"{label_of(name)} diverged at step {fit.step + 1}: a smaller learning rate, then Reset."})
+
+    def _look(self):
+        started = time.perf_counter()
+        self._dirty, setup = False, self._setup
+        found = {
+            name: seen(fit.spec, fit.state.particles, setup, name, fit.step, 1 / fit.seconds if fit.seconds else 0.0, fit.diverged)
+            for name, fit in self._live().items()
+        }
+        self.picture = Picture(self._clock, setup, found)
+        self._streamer.publish(np.zeros(1, np.float32))
+        now = time.monotonic()
+        rate = max(0, self._clock - self._shown) / max(now - self._published, 1e-3)
+        self.rate += 0.2 * (rate - self.rate) if self.rate else rate
+        self._shown, self._published = self._clock, now
+        self._looking = time.perf_counter() - started
+
+    # ---- what the commands do
+
+    def _play(self, on: bool):
+        if on and self._clock >= self._stop:
+            self._stop = 2**31 - 1  # the user wants more than the paper
+        self._playing, self._dirty, self.rate = on, True, 0.0
+        self._tell({"playing": on, "alarm": ""})
+
+    def _pause(self, alarm: str = ""):
+        self._playing, self._dirty = False, True
+        self._tell({"playing": False, **({"alarm": alarm} if alarm else {})})
+
+    def _one_step(self):
+        self._stop = max(self._stop, self._clock + 1)
+        self._pause()
+        for name, fit in self._live().items():
+            if fit.step == self._clock and not fit.diverged:
+                self._advance(name, fit, self._clock + 1)
+        self._clock += 1
+
+    def _reset(self):
+        self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
+        self._dirty = True
+        self._tell({"alarm": ""})
+
+    def _sleep(self, on: bool):
+        self._awake, self._dirty = not on, True
+
+    def _apply(self, setup: WaveSetup):
+        old, self._setup = self._setup, setup
+        self._dirty = True
+        if (setup.width, setup.seed) != (old.width, old.seed):
+            self._reset()
+        elif setup.posterior() != old.posterior() and not self._playing and self._clock >= self._stop:
+            self._stop = self._clock + MORE  # the band answers although training had ended
+            self._play(True)
+        self._ask()
+
+    def _ask(self):
+        """Have compiled what the setup needs and nobody has asked for."""
+        setup = self._setup
+        for method in sorted(setup.methods, key=QUICK_FIRST.index):
+            wanted = setup.spec(method), setup.rows
+            if wanted not in self._programs and wanted not in self._asked:
+                self._asked.add(wanted)
+                _compilers.submit(self._compile, method, setup, wanted)
+        self._tell_status()
+
+    def _compile(self, method: str, setup: WaveSetup, wanted: tuple[Spec, int]):
+        """On a compiler thread: everything that the worker will call, so that it never waits for a compile."""
+        stepper, error = None, None
+        now = self._setup
+        if not self._closed and any((now.spec(m), now.rows) == wanted for m in now.methods):
+            try:
+                spec, knobs = wanted[0], setup.knobs_of(method)
+                stepper = compile(spec)
+                state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, 0)
+                seen(spec, state.particles, setup, method, 0, 0.0, False)
+            except Exception as problem:
+                log.exception("compile")
+                error = problem
+        self._put(self._compiled, wanted, stepper, error)
+
+    def _compiled(self, wanted, stepper: Stepper | None, error: Exception | None):
+        self._asked.discard(wanted)
+        if stepper is not None and error is None:
+            self._programs[wanted] = stepper
+        self._dirty = True
+        self._tell_status()
+        if error is not None:
+            self._pause(f"{type(error).__name__}: {error}")
+
+    def _tell_status(self):
+        waiting = [m for m in self._setup.methods if (self._setup.spec(m), self._setup.rows) in self._asked]
+        self._tell({"status": f"compiling {', '.join(map(label_of, waiting))} …" if waiting else ""})
+
+
+def moved(old: State, new: State) -> State:
+    """The state of a program carried to one of another capacity: particles that both have are kept."""
+
+    def carry(before, after):
+        before, after = np.asarray(before), np.array(after)
+        if before.ndim == 0:
+            return before
+        if before.shape == after.shape:
+            return before
+        rows = min(len(before), len(after))
+        after[:rows] = before[:rows]
+        return after
+
+    return jax.tree.map(carry, old, new)

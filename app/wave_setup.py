@@ -1,0 +1,225 @@
+"""What the page "1-D wave" shows, as a value: its link, its recipes and its data, checked in one place."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Mapping
+from urllib.parse import urlencode
+
+from stein_core import METHODS, Knob, Recipe, Spec
+from stein_core.registry import ROWS, unknown
+from stein_core.wave import KNOBS, WIDTHS, dim_of
+
+SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
+CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
+STEPS = 15_000  # of the paper; training pauses there
+MOST_STEPS = 100_000
+LONGEST = 100_000  # characters of pasted data that are read
+LINKED = 200  # points that fit a link
+DATA = next(knob for knob in KNOBS if knob.name == "data")
+PAPER = DATA.default
+OWN_DEFAULTS = {"method.particles": 5, "method.step_size": 1e-3, "method.horizon": STEPS}
+
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class WaveSetup:
+    """Methods that are trained side by side on one data set.
+
+    width: hidden units of each layer. draws: Monte Carlo draws of the ELBO per particle and step. knobs: name -> value
+    where it differs from the page's default. steps: where the picture was taken; 0 plays to the paper's 15,000.
+    probability, noisy: which band is drawn, of f or (noisy) of an observation. A bad value raises ValueError.
+    """
+
+    width: int = 5
+    methods: tuple[str, ...] = ("svgd", "smi", "vi")
+    draws: int = 100
+    seed: int = 0
+    steps: int = 0
+    probability: float = 0.9
+    noisy: bool = False
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    data: Points = PAPER
+
+    def __post_init__(self):
+        for name in self.methods:
+            if name not in SHOWN:
+                raise unknown("method", name, SHOWN)
+        if not self.methods:
+            raise ValueError("methods is empty; allowed: one or more.")
+        object.__setattr__(self, "methods", tuple(name for name in SHOWN if name in self.methods))
+        for name, low, high in (("width", WIDTHS[0], WIDTHS[-1]), ("draws", 1, 1000), ("steps", 0, MOST_STEPS)):
+            object.__setattr__(self, name, Knob(name, low, low, high, "integer").check(getattr(self, name)))
+        object.__setattr__(self, "probability", Knob("band", 0.9, 0.05, 0.99).check(self.probability))
+        object.__setattr__(self, "data", DATA.check(self.data))
+        known = all_knobs()
+        for name in self.knobs:
+            if name not in known:
+                raise unknown("knob", name, known)
+        knobs = {name: known[name].check(value) for name, value in self.knobs.items()}
+        object.__setattr__(self, "knobs", {name: value for name, value in knobs.items() if value != default_of(name)})
+        if self.particles > CAPACITIES[-1]:
+            raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {CAPACITIES[-1]}.")
+        for method in self.methods:
+            Recipe(self.spec(method), self.knobs_of(method), self.seed)
+
+    def value(self, name: str) -> Any:
+        """The present value of a knob."""
+        return self.knobs.get(name, default_of(name))
+
+    @property
+    def particles(self) -> int:
+        return self.value("method.particles")
+
+    @property
+    def rows(self) -> int:
+        """How many rows the data are padded to: another number is another program."""
+        return next(size for size in ROWS if size >= len(self.data))
+
+    def spec(self, method: str) -> Spec:
+        """The program of one method."""
+        capacity = next(size for size in CAPACITIES if size >= self.particles)
+        return Spec("wave", dim_of(self.width), method, draws=self.draws, capacity=capacity)
+
+    def knobs_of(self, method: str) -> dict[str, Any]:
+        """Every knob of one method by name, the data included."""
+        known = self.spec(method).knobs()
+        return {name: self.value(name) for name in known if name in all_knobs()} | {"target.data": self.data}
+
+    def posterior(self) -> tuple:
+        """What NUTS's answer depends on."""
+        return self.width, self.value("target.noise"), self.value("target.prior_scale"), self.data
+
+    def to_query(self) -> str:
+        """The link: only what differs from the page's default. Data beyond 200 points are left out."""
+        plain, fields = WaveSetup(), {}
+        if self.methods != plain.methods:
+            fields["methods"] = ",".join(self.methods)
+        for name in ("width", "draws", "seed", "steps"):
+            if getattr(self, name) != getattr(plain, name):
+                fields[name] = getattr(self, name)
+        if self.probability != plain.probability:
+            fields["band"] = f"{self.probability:g}"
+        if self.noisy:
+            fields["of"] = "y"
+        fields |= self.knobs
+        if self.data != PAPER and len(self.data) <= LINKED:
+            fields["data"] = ";".join(f"{x!r},{y!r}" for x, y in self.data)
+        return urlencode(fields, safe=",;")
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> tuple["WaveSetup", list[str]]:
+        """The setup of a link, and one sentence for everything in it that was wrong and left out."""
+        setup, problems = cls(), []
+        for name, text in query.items():
+            try:
+                if name == "methods":
+                    change = {name: tuple(text.split(","))}
+                elif name in ("width", "draws", "seed", "steps"):
+                    change = {name: int(text) if text.strip().isdecimal() else text}
+                elif name == "band":
+                    change = {"probability": text}
+                elif name == "of":
+                    if text not in ("f", "y"):
+                        raise unknown("band of", text, ("f", "y"))
+                    change = {"noisy": text == "y"}
+                elif name == "data":
+                    change = {"data": read_points(text.replace(";", "\n"))}
+                elif "." in name:
+                    change = {"knobs": {**setup.knobs, name: text}}
+                else:
+                    raise ValueError(f"unknown field {name!r}; it was left out.")
+                setup = replace(setup, **change)
+            except ValueError as error:
+                problems.append(str(error))
+        return setup, problems
+
+    def to_python(self, steps: int) -> str:
+        """A script that trains every method from the start with the present settings, and prints its measures."""
+        lines = [
+            "from stein_core import Spec, compile", "from stein_core.bands import band, function_values",
+            "from stein_core.wave import GRID, measures", "",
+            f"data = {self.data!r}", "",
+        ]  # fmt: skip
+        noise = f", noise={self.value('target.noise')!r}" if self.noisy else ""
+        for method in self.methods:
+            spec, known = self.spec(method), self.spec(method).knobs()
+            knobs = {k: v for k, v in self.knobs_of(method).items() if k != "target.data" and v != known[k].default}
+            lines += [
+                f"spec = Spec('wave', {spec.dim}, {method!r}, draws={spec.draws}, capacity={spec.capacity})",
+                f"knobs = {knobs!r} | {{'target.data': data}}",
+                "stepper = compile(spec)",
+                f"state = stepper.advance(stepper.reset({self.seed}, knobs), knobs, {steps})",
+                "values = function_values(spec, state.particles, knobs, GRID)",
+                f"found = band(values, {self.probability}{noise})  # .mean, .low and .high at GRID",
+                f"print({method!r}, measures(spec, state.particles, knobs))",
+                "",
+            ]  # fmt: skip
+        return "\n".join(lines)
+
+
+@cache
+def all_knobs() -> dict[str, Knob]:
+    """Every knob of any method of the page but the data, by name."""
+    known: dict[str, Knob] = {}
+    for method in SHOWN:
+        known |= Spec("wave", method=method, draws=1, capacity=2).knobs()
+    return {name: knob for name, knob in known.items() if name not in ("target.data", "init.shift")}
+
+
+def default_of(name: str) -> Any:
+    """The page's default of a knob: the paper's settings where the core's differ."""
+    return OWN_DEFAULTS.get(name, all_knobs()[name].default)
+
+
+def used_by(method: str) -> set[str]:
+    """The knobs that make a difference to a method: one that climbs alone has no kernel."""
+    names, facts = set(Spec("wave", method=method, draws=1, capacity=2).knobs()) & set(all_knobs()), METHODS[method].facts
+    if "method.alpha" not in names:
+        names = {name for name in names if name.split(".")[0] not in ("kernel", "bandwidth")}
+    return names - {"method.particles"} if facts.get("single") else names
+
+
+def label_of(method: str) -> str:
+    """A method's name on screen."""
+    return METHODS[method].label
+
+
+def read_points(text: str) -> Points:
+    """Points from pasted or uploaded text: a row "x, y" each, commas, semicolons, tabs or spaces between, and perhaps a
+    line of column names first. ValueError says which row is wrong and why."""
+    if len(text) > LONGEST:
+        raise ValueError(f"data: too much text; allowed: {ROWS[-1]} points, {LONGEST:,} characters.")
+    delimiter = next((mark for mark in (";", "\t", ",") if mark in text), " ")
+    points: list[tuple[float, float]] = []
+    for i, cells in enumerate(csv.reader(text.splitlines(), delimiter=delimiter, skipinitialspace=True), 1):
+        cells = [cell.strip() for cell in cells if cell.strip()]
+        if not cells:
+            continue
+        if len(cells) != 2:
+            raise ValueError(f"data, row {i}: {len(cells)} column{'s' * (len(cells) != 1)}; allowed: two, x and y.")
+        try:
+            point = (float(cells[0]), float(cells[1]))
+        except ValueError:
+            if i == 1 and not any(_is_number(cell) for cell in cells):
+                continue  # column names
+            wrong = next(cell for cell in cells if not _is_number(cell))
+            raise ValueError(f"data, row {i}: {wrong[:40]!r} is not a number.") from None
+        if not all(math.isfinite(c) for c in point):
+            raise ValueError(f"data, row {i}: {point} is not a point; allowed: finite numbers.")
+        points.append(point)
+        if len(points) > ROWS[-1]:
+            raise ValueError(f"data: more than {ROWS[-1]} points; allowed: 1 to {ROWS[-1]}.")
+    return DATA.check(points)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
