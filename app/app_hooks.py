@@ -1,5 +1,7 @@
 """Server hooks of `panel serve app`."""
 
+import logging
+import os
 import sys
 import threading
 from pathlib import Path
@@ -17,3 +19,14 @@ def on_server_loaded(server_context):
     expect_closed_tabs()
     keep_compiled()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+
+
+def on_server_unloaded(server_context):
+    """The server ends, at once: Python itself would abort where a thread is in the midst of a compilation. What has been
+    computed is on disk already."""
+    from app.jobs import stop
+
+    stop()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)

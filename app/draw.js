@@ -8,7 +8,7 @@ const THEMES = {
     attract: "#56B4E9", repulse: "#FF8A50", accents: ["#2FC79A", "#E39AC4", "#F0C04A"]},
 };
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40;
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40, LEGEND = 26;
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
@@ -22,102 +22,10 @@ function niceBelow(v) {
   return [5, 2, 1].find(k => k * power <= v * 1.0001) * power;
 }
 
-function ticks(lo, hi, count) {
-  const step = niceBelow((hi - lo) / count * 2), out = [];
-  for (let k = Math.ceil(lo / step); k * step <= hi; k++) out.push(+(k * step).toPrecision(6));
-  return out;
-}
-
-// Where data coordinates lie on a panel of w x h CSS pixels; `equal` widens one range so that both axes share a unit.
-function mapping([x0, x1, y0, y1], w, h, equal) {
-  const width = w - LEFT - RIGHT, height = h - TOP - BOTTOM;
-  if (equal) {
-    const unit = Math.max((x1 - x0) / width, (y1 - y0) / height), dx = (unit * width - x1 + x0) / 2, dy = (unit * height - y1 + y0) / 2;
-    [x0, x1, y0, y1] = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
-  }
-  const kx = width / (x1 - x0), ky = height / (y1 - y0);
-  return {w, h, kx, ky, extent: [x0, x1, y0, y1], x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
-    data: (px, py) => [x0 + (px - LEFT) / kx, y0 + (h - BOTTOM - py) / ky],
-    holds: (px, py) => px >= LEFT && px <= w - RIGHT && py >= TOP && py <= h - BOTTOM};
-}
-
-function shadeImage({width, height, data}, [r, g, b]) {
-  const canvas = document.createElement("canvas"), bytes = atob(data);
-  const ctx = sizedCanvas(canvas, width, height, 1), image = ctx.createImageData(width, height);
-  for (let i = 0; i < bytes.length; i++) {
-    const o = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
-    image.data.set([r, g, b, bytes.charCodeAt(i) * 0.42], o);
-  }
-  ctx.putImageData(image, 0, 0);
-  return canvas;
-}
-
-function polyline(ctx, map, flat) {
-  for (let i = 0; i < flat.length; i += 2) ctx[i ? "lineTo" : "moveTo"](map.x(flat[i]), map.y(flat[i + 1]));
-}
-
 function clipPlot(ctx, map) {
   ctx.beginPath();
   ctx.rect(LEFT, TOP, map.w - LEFT - RIGHT, map.h - TOP - BOTTOM);
   ctx.clip();
-}
-
-function drawBackground(ctx, map, scene, shade, theme, family) {
-  ctx.save();
-  clipPlot(ctx, map);
-  const [x0, x1, y0, y1] = scene.extent;
-  if (shade) ctx.drawImage(shade, map.x(x0), map.y(y1), (x1 - x0) * map.kx, (y1 - y0) * map.ky);
-  ctx.strokeStyle = ctx.fillStyle = theme.contour;
-  if (scene.curve) {
-    const c = scene.curve;
-    ctx.globalAlpha = 0.18;
-    ctx.beginPath();
-    polyline(ctx, map, [c[0], 0, ...c, c[c.length - 2], 0]);
-    ctx.fill();
-    ctx.globalAlpha = 0.9;
-    ctx.lineWidth = 1.5;
-    ctx.beginPath();
-    polyline(ctx, map, c);
-    ctx.stroke();
-  }
-  ctx.globalAlpha = 0.6;
-  ctx.lineWidth = 1;
-  ctx.beginPath();
-  for (const line of scene.contours) polyline(ctx, map, line);
-  ctx.stroke();
-  ctx.restore();
-  drawAxes(ctx, map, scene, theme, family);
-}
-
-function drawAxes(ctx, map, {labels}, theme, family) {
-  const {w, h, extent: [x0, x1, y0, y1]} = map, text = v => String(v).replace("-", "−");
-  ctx.lineWidth = 1;
-  ctx.strokeStyle = theme.line;
-  ctx.fillStyle = theme.muted;
-  ctx.font = `11px ${family}`;
-  ctx.beginPath();
-  ctx.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
-  ctx.textAlign = "center";
-  for (const v of ticks(x0, x1, Math.min(w / 70, 7))) {
-    ctx.moveTo(map.x(v), h - BOTTOM);
-    ctx.lineTo(map.x(v), h - BOTTOM + 4);
-    ctx.fillText(text(v), map.x(v), h - BOTTOM + 16);
-  }
-  ctx.textAlign = "right";
-  for (const v of ticks(y0, y1, Math.min(h / 60, 7))) {
-    ctx.moveTo(LEFT, map.y(v));
-    ctx.lineTo(LEFT - 4, map.y(v));
-    ctx.fillText(text(v), LEFT - 7, map.y(v) + 4);
-  }
-  ctx.stroke();
-  ctx.font = `12px ${family}`;
-  ctx.textAlign = "center";
-  ctx.fillText(labels[0], (w + LEFT - RIGHT) / 2, h - 12);
-  ctx.save();
-  ctx.translate(12, (h + TOP - BOTTOM) / 2);
-  ctx.rotate(-Math.PI / 2);
-  ctx.fillText(labels[1], 0, 0);
-  ctx.restore();
 }
 
 // Five strokes of rising opacity; a stroke per particle and age would be thousands.
@@ -160,8 +68,8 @@ function drawGuides(ctx, map, rows, color) {
   ctx.globalAlpha = 1;
 }
 
-// One arrow per row from columns `col` and `col + 1`, `scale` data units long per unit of force.
-function drawArrows(ctx, map, rows, col, scale, color, open) {
+// One arrow per row from columns `col` and `col + 1` (plus those from `also`), `scale` data units long per unit of force.
+function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
   const heads = [];
   ctx.strokeStyle = ctx.fillStyle = color;
   ctx.lineWidth = 1.4;
@@ -172,7 +80,8 @@ function drawArrows(ctx, map, rows, col, scale, color, open) {
       ctx.beginPath();
     }
     const x = map.x(rows[i]), y = map.y(rows[i + 1]);
-    const dx = rows[i + col] * scale * map.kx, dy = -rows[i + col + 1] * scale * map.ky, length = Math.hypot(dx, dy);
+    const fx = rows[i + col] + (also && rows[i + also]), fy = rows[i + col + 1] + (also && rows[i + also + 1]);
+    const dx = fx * scale * map.kx, dy = -fy * scale * map.ky, length = Math.hypot(dx, dy);
     if (!(length > 1.5)) continue;
     const head = Math.min(7, 0.5 * length), ux = dx / length * head, uy = dy / length * head, tx = x + dx, ty = y + dy;
     const ax = tx - ux - 0.5 * uy, ay = ty - uy + 0.5 * ux, bx = tx - ux + 0.5 * uy, by = ty - uy - 0.5 * ux;
@@ -216,55 +125,94 @@ function drawDots(ctx, map, rows, radius, fill, line) {
   ctx.stroke();
 }
 
-// One panel over its background. look: theme, family, show, scale, hover (particle index or -1).
-function drawPanel(ctx, map, title, panel, trail, accent, look) {
-  const {theme, family, show, scale, hover} = look;
-  ctx.fillStyle = accent;
+// Exact fixed points: hollow targets.
+function drawFixed(ctx, map, points, color) {
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1.4;
+  ctx.beginPath();
+  for (let i = 0; i < points.length; i += 2) {
+    const x = map.x(points[i]), y = map.y(points[i + 1]);
+    ctx.moveTo(x + 8, y);
+    ctx.ellipse(x, y, 8, 8, 0, 0, 2 * Math.PI);
+    for (const [ux, uy] of [[1, 0], [0, 1], [-1, 0], [0, -1]]) {
+      ctx.moveTo(x + 5 * ux, y + 5 * uy);
+      ctx.lineTo(x + 12 * ux, y + 12 * uy);
+    }
+  }
+  ctx.stroke();
+}
+
+// How long an arrow of a round force is.
+function drawBar(ctx, map, scale, theme, family) {
+  const unit = niceBelow(60 / scale / map.kx), length = unit * scale * map.kx, x = map.w - RIGHT - 12 - length, y = TOP + 14;
+  drawArrows(ctx, {...map, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, 0, 0], 4, 1, theme.muted, false);
+  ctx.fillStyle = theme.muted;
+  ctx.textAlign = "right";
+  ctx.font = `12px ${family}`;
+  ctx.fillText(`force ${+unit.toPrecision(1)}`.replace("-", "−"), x - 7, y + 4);
+}
+
+// One panel over its background. look: theme, family, show, hover (particle index or -1), bars (a scale bar in it).
+function drawPanel(ctx, card, panel, look) {
+  const {title, color, trail, note, background: {map, scale}} = card, {theme, family, show, hover} = look;
+  ctx.fillStyle = color;
   ctx.fillRect(LEFT, 11, 10, 10);
   ctx.fillStyle = theme.ink;
   ctx.textAlign = "left";
   ctx.font = `600 14px ${family}`;
   ctx.fillText(title, LEFT + 17, 21);
-  if (!panel) return;
   ctx.fillStyle = theme.muted;
-  ctx.textAlign = "right";
   ctx.font = `12px ${family}`;
+  ctx.textAlign = "center";
+  if (note) ctx.fillText(note, (map.w + LEFT - RIGHT) / 2, (map.h + TOP - BOTTOM) / 2);
+  if (note || !panel) return;
+  ctx.textAlign = "right";
   ctx.fillText(`n = ${panel.count} · step ${panel.step}`, map.w - RIGHT, 21);
   ctx.save();
   clipPlot(ctx, map);
-  const {rows} = panel;
-  if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, accent);
-  if (show.guides && panel.hasScale) drawGuides(ctx, map, rows, accent);
+  const {rows} = panel, arrows = show.attract || show.repulse || show.sum;
+  if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color);
+  if (show.guides && panel.hasScale) drawGuides(ctx, map, rows, color);
+  if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
   if (show.attract) drawArrows(ctx, map, rows, 4, scale, theme.attract, false);
   if (show.repulse) drawArrows(ctx, map, rows, 6, scale, theme.repulse, true);
-  drawDots(ctx, map, rows, panel.count > 100 ? 3 : 4, accent, theme.page);
+  if (show.sum) drawArrows(ctx, map, rows, 4, scale, theme.ink, false, 6);
+  drawDots(ctx, map, rows, panel.count > 100 ? 3 : 4, color, theme.page);
   if (hover >= 0 && hover < panel.count) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
   }
   ctx.restore();
+  if (look.bars && arrows && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
 }
 
-// What the colours and arrow heads mean, with the length of a horizontal arrow as the scale.
-function drawLegend(ctx, map, look, hasScale) {
-  const {theme, family, show, scale} = look;
-  let x = LEFT;
+// What the colours and arrow heads mean, with the length of a horizontal arrow as the scale where all cards share one.
+// A row of `width` pixels that goes on in a second one.
+function drawLegend(ctx, width, {map, scale}, look, panels) {
+  const {theme, family, show} = look;
+  let x = LEFT, y = 13;
   ctx.font = `12px ${family}`;
   ctx.textAlign = "left";
-  const item = (width, text, glyph) => {
-    glyph({...map, kx: 1, ky: 1, x: () => x, y: () => 13}, [0, 0, 0, 0, width, 0, width, 0]);
+  const item = (length, text, glyph) => {
+    const needed = length + 7 + ctx.measureText(text).width;
+    if (x + needed > width) [x, y] = [LEFT, y + LEGEND];
+    glyph({...map, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, length, 0]);
     ctx.fillStyle = theme.muted;
-    ctx.fillText(text, x + width + 7, 17);
-    x += width + 29 + ctx.measureText(text).width;
+    ctx.fillText(text, x + length + 7, y + 4);
+    x += needed + 22;
   };
   if (show.attract) item(26, "attraction", (at, row) => drawArrows(ctx, at, row, 4, 1, theme.attract, false));
   if (show.repulse) item(26, "repulsion", (at, row) => drawArrows(ctx, at, row, 6, 1, theme.repulse, true));
-  if ((show.attract || show.repulse) && scale > 0) {
+  if (show.sum) item(26, "sum", (at, row) => drawArrows(ctx, at, row, 4, 1, theme.ink, false));
+  if (!look.bars && (show.attract || show.repulse) && scale > 0) {
     const unit = niceBelow(50 / scale / map.kx), text = `= ${+unit.toPrecision(1)}`.replace("-", "−");
     item(unit * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
   }
-  if (show.guides && hasScale) {
+  if (show.guides && panels.some(p => p.hasScale)) {
     item(24, "guide, 1 and 2 sd", at => drawGuides(ctx, {...at, x: () => x + 12, kx: 6, ky: 4.5},
       [0, 0, 1, 1, 0, 0, 0, 0], theme.ink));
+  }
+  if (show.fixed && panels.some(p => p.fixed.length)) {
+    item(24, "exact fixed points", at => drawFixed(ctx, {...at, x: () => x + 12}, [0, 0], theme.ink));
   }
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.setup import Setup, all_knobs
 from stein_core import Frame, State, Stepper
-from stein_core.recipe import EDITS
+from stein_core.recipe import EDITS, check_knobs
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600
@@ -34,11 +34,12 @@ class Run:
 
     def __init__(self, setup: Setup, steppers: list[Stepper]):
         self.setup, self.steppers = setup, steppers
+        self._known = [set(stepper.spec.knobs()) for stepper in steppers]  # asked for at every frame
         self.knobs = dict(setup.knobs)
         self.changes: list[tuple] = []
         self.pending = list(setup.changes)
         self.clock = 0
-        self.states = [self._spare(stepper) for stepper in steppers]
+        self.states = self._spare()
         self.frames: list[Frame] = []
         self.history: list[Past] = []
         self.position = 0
@@ -70,8 +71,8 @@ class Run:
 
     def look(self, measure: bool = True) -> list[Frame]:
         """The frames of this moment, which also enters the history; without `measure` they have no metrics."""
-        pairs = zip(self.steppers, self.states)
-        self.frames = [stepper.look(state, self._of(stepper), measure) for stepper, state in pairs]
+        each = zip(self.steppers, self.states, self._knobs())
+        self.frames = [stepper.look(state, knobs, measure) for stepper, state, knobs in each]
         past = Past(self.clock, self.states, dict(self.knobs), len(self.changes))
         if not self.history:
             self.history = [past]
@@ -85,7 +86,11 @@ class Run:
         return self.frames
 
     def change(self, name: str, value: Any) -> None:
-        """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated."""
+        """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated.
+        Raises ValueError, and changes nothing, for a value that does not fit the others."""
+        if name not in EDITS:
+            for stepper, knobs in zip(self.steppers, self._knobs({**self.knobs, name: value})):
+                check_knobs(stepper.spec, knobs)
         self._forget_later()
         self.pending = []
         self._apply(name, value)
@@ -98,19 +103,19 @@ class Run:
         past = self.history[self.position]
         self.clock = past.clock
         self.knobs = {**self.knobs, "method.particles": count_of(past.knobs)}
-        self.states = [padded(state, self._spare(stepper)) for stepper, state in zip(self.steppers, past.states)]
+        self.states = [padded(state, spare) for state, spare in zip(past.states, self._spare())]
 
     def grow(self, steppers: list[Stepper]) -> None:
         """Go on with the same programs of a larger capacity."""
         self.steppers = steppers
-        self.states = [padded(state, self._spare(s)) for s, state in zip(steppers, self.states)]
+        self.states = [padded(state, spare) for state, spare in zip(self.states, self._spare())]
 
     def present(self) -> Setup:
         """The Setup that repeats what is shown, and then goes on as a link said."""
         return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
     def _advanced(self, states: list[State], steps: int) -> list[State]:
-        return [s.advance(state, self._of(s), steps) for s, state in zip(self.steppers, states)]
+        return [s.advance(state, knobs, steps) for s, state, knobs in zip(self.steppers, states, self._knobs())]
 
     def _catch_up(self) -> None:
         """The pending changes whose step has come."""
@@ -120,7 +125,8 @@ class Run:
     def _apply(self, name: str, value: Any) -> None:
         if name in EDITS and self.capacity == 1 or name == "remove" and not (value < self.count and self.count > 1):
             return  # nothing to add to, or to take from
-        results = [s.change(state, self._of(s), name, value) for s, state in zip(self.steppers, self.states)]
+        each = zip(self.steppers, self.states, self._knobs())
+        results = [stepper.change(state, knobs, name, value) for stepper, state, knobs in each]
         self.states = [state for state, _ in results]
         if name in EDITS:
             self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
@@ -155,12 +161,13 @@ class Run:
         if len(self.history) > max(8, min(HISTORY_FRAMES, HISTORY_BYTES / size)):
             self.history = [*self.history[:-1:2], self.history[-1]]
 
-    def _spare(self, stepper: Stepper) -> State:
-        knobs = {name: value for name, value in self.setup.knobs.items() if name in stepper.knobs}
-        return stepper.reset(self.setup.seed, knobs)
+    def _spare(self) -> list[State]:
+        return [s.reset(self.setup.seed, knobs) for s, knobs in zip(self.steppers, self._knobs(self.setup.knobs))]
 
-    def _of(self, stepper: Stepper) -> dict[str, Any]:
-        return {name: value for name, value in self.knobs.items() if name in stepper.knobs}
+    def _knobs(self, knobs: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Of `knobs`, or the present ones, those that each method has."""
+        knobs = self.knobs if knobs is None else knobs
+        return [{name: value for name, value in knobs.items() if name in known} for known in self._known]
 
 
 def count_of(knobs: Mapping[str, Any]) -> int:
@@ -175,7 +182,7 @@ def padded(small: State, spare: State) -> State:
         if np.shape(old) == np.shape(new):
             return old
         new = np.array(new)
-        new[: len(old)] = old
+        new[tuple(slice(size) for size in np.shape(old))] = old
         return new
 
     return jax.tree.map(grow, small, spare)

@@ -1,35 +1,62 @@
-"""What stands still on a stage: the target's density, its contours, axes and the list of read-outs."""
+"""What stands still on a stage: the target's density, its contours, axes and the list of read-outs; and what moves."""
 
 from __future__ import annotations
 
 import base64
 from functools import lru_cache
+from typing import Mapping, Sequence
 
 import contourpy
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from app.run import Run
+from app.views import Panel, rows
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
+from stein_core.registry import Entry
 
 GRID = 160
 MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass inside each contour
 
 
-def scene(spec: Spec, methods: tuple[str, ...]) -> dict:
-    """The `scene` of `views.Stage` for one target and up to three methods."""
+class SideBySide:
+    """The view of page Particles: a card for each method over the target's density.
+
+    A view says what stands still, scene(specs) -> the `scene` of `views.Stage` (called from a compile thread), and
+    what moves, panels(run, metrics) -> the panels of `views.pack` (called from the session's worker).
+    """
+
+    def scene(self, specs: Sequence[Spec]) -> dict:
+        return {
+            "cards": [card(METHODS[spec.method].label, live(), accent=i) for i, spec in enumerate(specs)],
+            "backgrounds": [density(specs[0].target, specs[0].dim)],
+        }
+
+    def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
+        return [
+            Panel(frame.step, [values[entry.name] for entry in live()], rows(frame), stepper.spec.guide != "point")
+            for stepper, frame, values in zip(run.steppers, run.frames, metrics)
+        ]
+
+
+def live() -> list[Entry]:
+    """The diagnostics that a stage shows: those not registered with `live=False`."""
+    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.get("live", True)]
+
+
+def card(title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = "") -> dict:
+    """One of a scene's "cards"."""
+    read_outs = [
+        {"name": e.name, "label": e.label, "log": e.facts.get("log", False), "help": e.summary} for e in metrics
+    ]
     return {
-        "titles": [METHODS[method].label for method in methods],
-        "metrics": [
-            {"name": e.name, "label": e.label, "log": e.facts.get("log", False), "help": e.summary}
-            for e in DIAGNOSTICS.entries()
-        ],
-        **_density(spec.target, spec.dim),
-    }
+        "title": title, "metrics": read_outs, "accent": accent, "background": background, "edit": edit, "note": note,
+    }  # fmt: skip
 
 
 @lru_cache(maxsize=64)
-def _density(name: str, dim: int) -> dict:
+def density(name: str, dim: int) -> dict:
     """Extent, labels, and contours that hold 10 to 99 % of the visible mass (the curve of the density in one
     dimension). Above two dimensions it is the slice through the target's centre."""
     target = target_of(Spec(name, dim))

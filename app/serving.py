@@ -41,17 +41,17 @@ def expect_closed_tabs() -> None:
 
 def warm_up() -> None:
     """Compile what the first page opens with."""
-    from app.scene import scene
+    from app.scene import SideBySide
     from app.session import FIRST_CAPACITY
     from app.setup import Setup
     from stein_core import compile
 
     setup = Setup()
     try:
-        for method in setup.methods:
-            spec = setup.spec(method, FIRST_CAPACITY)
+        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
+        SideBySide().scene(specs)
+        for spec in specs:
             compile(spec)
-            scene(spec, setup.methods)
     except Exception:  # the first visitor's session will meet it again, and show it
         log.exception("warm-up")
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any, Callable
 
 from app.run import Run
-from app.scene import scene
+from app.scene import SideBySide
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
-from app.views import pack, rows
-from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
+from app.views import pack
+from stein_core import METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
 
@@ -37,21 +37,31 @@ class Session:
     """A Setup that runs on a worker thread. Every public method returns at once.
 
     streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, scene,
-    knobs, playing, status, alarm, step, steps_per_second, history (length, position). close() ends the thread.
+    knobs, playing, status, alarm, step, steps_per_second, history (length, position). view: what the stage shows, see
+    `app.scene.SideBySide`. wake() starts it, sleep() rests it, close() ends the thread.
     """
 
-    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None]):
-        self._streamer, self._tell = streamer, tell
+    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide()):
+        self._streamer, self._tell, self._view = streamer, tell, view
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
         self._closed = self._dirty = self._playing = False
+        self._awake = True
+        self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
         self._speed, self._told = 1, (0.0, 0)
         self._setup, self._run = setup, None
         self._thread = threading.Thread(target=self._work, name="session", daemon=True)
 
-    def start(self):
-        """Compile and go. Commands that came before wait in the queue."""
-        self._put(lambda: self._begin(self._setup))
-        self._thread.start()
+    def wake(self):
+        """Go on from where it slept; the first time compile and start. Commands that came before wait in the queue."""
+        if self._thread.ident is None:
+            self._put(self._begin, self._setup)
+            self._thread.start()
+        else:
+            self._put(self._sleep, False)
+
+    def sleep(self):
+        """Neither step nor look until wake(): nobody sees it."""
+        self._put(self._sleep, True)
 
     # ---- commands, from the page
 
@@ -82,12 +92,16 @@ class Session:
         self._put(setattr, self, "_speed", int(steps_per_frame))
 
     def choose(self, **fields):
-        """Another method, target, dimension or optimiser: compiled, then started afresh with the knobs carried over."""
+        """Other fields of the Setup that need a compile: a fresh start with the knobs carried over."""
         self._put(self._choose, fields)
 
     def open(self, setup: Setup):
         """Another Setup altogether: a preset or a link."""
         self._put(self._begin, setup)
+
+    def redraw(self):
+        """Look again: the view has changed."""
+        self._put(setattr, self, "_dirty", True)
 
     def rewind(self, position: int):
         """Show this entry of the history and pause there; going on from it forgets what came later."""
@@ -118,10 +132,10 @@ class Session:
             return self._setup, capacity_of(self._setup)
         return run.present(), run.capacity
 
-    def link(self) -> str:
-        """The query for the address bar: the picture when paused, else a run that plays."""
+    def linked(self) -> Setup:
+        """What the address bar should say: the picture when paused, else a run that plays."""
         setup, _ = self.shown()
-        return (replace(setup, steps=0) if self._playing else setup).to_query()
+        return replace(setup, steps=0) if self._playing else setup
 
     # ---- the worker
 
@@ -137,12 +151,18 @@ class Session:
             try:
                 command(*arguments)
             except Exception as error:
-                log.exception("session")
+                refused = isinstance(error, ValueError)
+                if refused:
+                    log.warning("refused: %s", error)
+                else:
+                    log.exception("session")
                 self._dirty = False
-                self._stop(f"{error}" if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+                self._stop(f"{error}" if refused else f"{type(error).__name__}: {error}")
+                # The widgets go back to what there is.
+                self._tell({"setup": self._setup, "knobs": self._run.knobs if self._run else self._setup.knobs})
 
     def _busy(self) -> bool:
-        return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
+        return self._awake and self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
 
     def _frame(self):
         """One frame: on by some steps if there is anything to do, then look."""
@@ -180,12 +200,8 @@ class Session:
         measure = not self._playing or now - self._measured > MEASURE_EVERY
         frames = run.look(measure)
         if measure:
-            self._measured = now
-            self._metrics = [[frame.metrics[name] for name in DIAGNOSTICS] for frame in frames]
-        self._streamer.publish(pack([
-            (f.step, metrics, rows(f), stepper.spec.guide != "point")
-            for stepper, f, metrics in zip(run.steppers, frames, self._metrics)
-        ]))  # fmt: skip
+            self._measured, self.metrics = now, [frame.metrics for frame in frames]
+        self._streamer.publish(pack(self._view.panels(run, self.metrics)))
         if now - then > TELL_EVERY or not self._playing:
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
@@ -198,6 +214,10 @@ class Session:
         self._playing, self._told = on, (time.monotonic(), self._run.clock if self._run else 0)
         self._give_up_goal()
         self._tell({"playing": on, "alarm": ""})
+
+    def _sleep(self, on: bool):
+        self._awake, self._dirty = not on, True
+        self._told = time.monotonic(), self._run.clock if self._run else 0
 
     def _give_up_goal(self):
         if self._goal and self._run:
@@ -253,6 +273,7 @@ class Session:
     def _begin(self, setup: Setup, playing: bool | None = None):
         self._setup, self._deferred = setup, []
         self._run: Run | None = None
+        self.metrics = []
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._measured = 0.0
@@ -273,7 +294,7 @@ class Session:
 
         def work():
             try:
-                deliver(self._tell, {"scene": scene(specs[0], tuple(spec.method for spec in specs))})
+                deliver(self._tell, {"scene": self._view.scene(specs)})
                 steppers = [compile(spec) for spec in specs if ticket is self._ticket]
                 deliver(self._ready, ticket, steppers)
             except Exception as error:  # the worker shows it, as any other

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Mapping
 from urllib.parse import urlencode
 
-from stein_core import METHODS, Recipe, Spec
+from stein_core import GUIDES, METHODS, Recipe, Spec
 from stein_core.recipe import COMMON, EDITS
 from stein_core.registry import unknown
 
@@ -21,6 +21,7 @@ MOST_CHANGES = 300  # beyond this a link would outgrow what servers take
 class Setup:
     """One to three methods on one target, seed and clock.
 
+    guide: for the methods that allow it; the others, and all without one, take their default.
     knobs: name -> value over all methods (each takes the ones it has). changes: (step, name, value) as in Recipe.
     steps: where the picture was taken; 0 means that it plays from the start. Checked by building every Recipe: a bad
     value raises ValueError.
@@ -29,6 +30,7 @@ class Setup:
     target: str = "oring"
     methods: tuple[str, ...] = ("svgd", "smi")
     dim: int | None = None
+    guide: str | None = None
     optimizer: str = "adam"
     draws: int = 10
     seed: int = 0
@@ -41,6 +43,8 @@ class Setup:
             raise ValueError(f"methods = {','.join(self.methods)!r}; allowed: 1 to {PANELS} different ones.")
         if self.steps < 0:
             raise ValueError(f"steps = {self.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
+        if self.guide is not None:
+            GUIDES[self.guide]
         known = all_knobs()
         for name in self.knobs:
             if name not in known:
@@ -51,7 +55,8 @@ class Setup:
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""
-        return Spec(self.target, self.dim, method, None, self.optimizer, self.draws, capacity)
+        guide = self.guide if self.guide in METHODS[method].facts["guides"] else None
+        return Spec(self.target, self.dim, method, guide, self.optimizer, self.draws, capacity)
 
     def recipe(self, method: str, capacity: int) -> Recipe:
         """The Recipe of one panel: the knobs and changes that its method knows."""
@@ -74,30 +79,33 @@ class Setup:
             most = max(most, count)
         return most
 
-    def to_query(self) -> str:
-        """ "?target=...": only what differs from the defaults, numbers as short as they read back the same.
+    def to_query(self, plain: "Setup | None" = None) -> str:
+        """ "target=...&methods=...": and else only what differs from `plain`, numbers as short as they read back the same.
 
         What is not `linkable` (a slider dragged for long, a very long run) becomes a run from the start with the
         last values.
         """
         if not self.linkable:
             turned = {name: value for _, name, value in self.changes if name not in EDITS}
-            return replace(self, knobs={**self.knobs, **turned}, changes=(), steps=0).to_query()
-        plain = Setup(methods=self.methods)
+            return replace(self, knobs={**self.knobs, **turned}, changes=(), steps=0).to_query(plain)
+        plain = plain or Setup()
         fields: dict[str, Any] = {"target": self.target, "methods": ",".join(self.methods)}
-        for name in ("dim", "optimizer", "draws", "seed", "steps"):
+        for name in ("dim", "guide", "optimizer", "draws", "seed", "steps"):
             if getattr(self, name) != getattr(plain, name):
                 fields[name] = getattr(self, name)
-        known = all_knobs()
-        fields |= {k: _text(v) for k, v in self.knobs.items() if v != known[k].default}
+        for name, knob in all_knobs().items():
+            value, usual = (setup.knobs.get(name, knob.default) for setup in (self, plain))
+            if value != usual:
+                fields[name] = _text(value)
         if self.changes:
             fields["changes"] = ";".join(f"{s}~{n}~{_text(v)}" for s, n, v in self.changes)
-        return "?" + urlencode(fields, safe=",;~:")
+        return urlencode(fields, safe=",;~:")
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> tuple["Setup", list[str]]:
-        """The Setup of a link, and one sentence for everything in it that was wrong and replaced by the default."""
-        setup, problems = cls(), []
+    def from_query(cls, query: Mapping[str, str], plain: "Setup | None" = None) -> tuple["Setup", list[str]]:
+        """The Setup of a link (what it leaves out is `plain`'s), and one sentence for everything in it that was wrong
+        and left out."""
+        setup, problems = plain or cls(), []
 
         def take(**change):
             nonlocal setup
@@ -106,10 +114,10 @@ class Setup:
             except ValueError as error:
                 problems.append(str(error))
 
-        for name in ("target", "dim", "optimizer", "draws", "seed", "steps"):
+        for name in ("target", "dim", "guide", "optimizer", "draws", "seed", "steps"):
             if name in query:
                 try:
-                    take(**{name: query[name] if name in ("target", "optimizer") else int(query[name])})
+                    take(**{name: query[name] if name in ("target", "guide", "optimizer") else int(query[name])})
                 except ValueError:
                     problems.append(f"{name} = {query[name]!r} is not a whole number.")
         if setup.steps > MOST_STEPS:
@@ -120,7 +128,7 @@ class Setup:
         for name, value in query.items():
             if "." in name:
                 take(knobs={**setup.knobs, name: value})
-            elif name not in (*cls.__dataclass_fields__, "theme"):
+            elif name not in cls.__dataclass_fields__:
                 problems.append(f"unknown field {name!r} in the link; it was left out.")
         if "changes" in query:
             try:
@@ -135,7 +143,7 @@ def all_knobs() -> dict[str, Any]:
     """Every knob of any method, by name."""
     knobs = {knob.name: knob for knob in COMMON}
     for method in METHODS:
-        knobs |= Spec(method=method).knobs()
+        knobs |= Spec("gaussian", method=method).knobs()
     return knobs
 
 

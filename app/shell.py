@@ -1,13 +1,20 @@
-"""The page around the pages: title, theme, and a message instead of a blank page when something fails at start."""
+"""The page around the pages: title, navigation, theme, address bar, and a message instead of a blank page when
+something fails at start."""
 
 import html
 import logging
+from urllib.parse import parse_qsl
 
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.particles import particles_page
+from app.browser import Browser
+from app.pages.collapse import Collapse
+from app.pages.location import Location
+from app.pages.particles import Particles
+from app.pages.wave import WavePage
 from app.serving import detach_busy
+from stein_core.registry import unknown
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +22,28 @@ THEME = {
     "palette": {"primary": {"main": "#0072B2"}},
     "typography": {"fontSize": 13},
 }
-DARK = {"palette": {"primary": {"main": "#56B4E9"}}, "typography": {"fontSize": 13}}
+DARK = {
+    "palette": {"primary": {"main": "#56B4E9"}},
+    "typography": {"fontSize": 13},
+    "components": {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#0b3d5c", "color": "#fff"}}}},
+}
+
+# The pages: key in the link -> (label, build). A page is one file in app/pages and one entry here.
+# build(shell, query) -> an object with `sidebar` and `main` (lists of components), show() and hide() (it comes on
+# screen, the first time too, or leaves it; hidden it does no work), refresh() (twice a second while shown) and
+# link() -> "a=1&b=2", which repeats what is shown. `query` holds such a link's fields as strings, {} without one.
+# A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text) and shell.copy_link(link).
+PAGES = {
+    "particles": ("Particles", Particles),
+    "location": ("Location and variance", Location),
+    "collapse": ("Variance collapse", Collapse),
+    "wave": ("1-D wave", WavePage),
+}
+FIRST = "particles"
+SELECT = {
+    "minWidth": "0", "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
+    "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
+}  # fmt: skip
 
 
 def serve() -> None:
@@ -34,16 +62,105 @@ def serve() -> None:
 
 
 def build() -> pmui.Page:
-    """The whole page of one visitor."""
+    """Everything of one visitor."""
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
-    page = pmui.Page(
-        title="Steinlab",
-        sidebar_width=320,
-        sx={".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}},
-        theme_config={"light": THEME, "dark": DARK},
-        theme_toggle=True,
-        dark_theme=query.get("theme") == "dark",
-    )
-    detach_busy(page)
-    particles_page(page, query)
-    return page
+    return Shell(query).frame
+
+
+class Shell:
+    """One visitor's pages: built on the first visit, then kept; one is shown, the others rest."""
+
+    def __init__(self, query: dict[str, str]):
+        self.address = ""
+        self.pages = {}
+        self.columns = {}
+        self.browser = Browser(self.heard)
+        self.main, self.sidebar = pmui.Column(self.browser, sizing_mode="stretch_width"), pmui.Column(sizing_mode="stretch_width")
+        self.menu = pmui.Select(
+            options={label: key for key, (label, _) in PAGES.items()}, value=FIRST, size="small", margin=(0, 12),
+            width=220, sx=SELECT,
+        )  # fmt: skip
+        self.frame = pmui.Page(
+            title="Steinlab",
+            header=[self.menu],
+            main=[self.main],
+            sidebar=[self.sidebar],
+            sidebar_width=320,
+            sx={".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}},
+            theme_config={"light": THEME, "dark": DARK},
+            theme_toggle=True,
+            dark_theme=query.get("theme") == "dark",
+        )
+        detach_busy(self.frame)
+        self.key = query.get("page", FIRST)
+        self.unknown = None if self.key in PAGES else str(unknown("page", self.key, PAGES))
+        if self.unknown:
+            self.key = FIRST
+        self.make(self.key, query)
+        self.menu.value = self.key
+        self.menu.param.watch(lambda event: self.turn_to(event.new), "value")
+        pn.state.onload(self.start)
+
+    def start(self):
+        """Only now: until the document is loaded, Panel drops what changes."""
+        self.pages[self.key].show()
+        if self.unknown:
+            pn.state.notifications.warning(html.escape(self.unknown))
+        pn.state.add_periodic_callback(self.refresh, 500)
+
+    def make(self, key: str, query: dict[str, str]):
+        """Build a page and place it."""
+        _, build = PAGES[key]
+        page = build(self, {name: value for name, value in query.items() if name not in ("page", "theme")})
+        self.columns[key] = tuple(
+            pmui.Column(*objects, sizing_mode="stretch_width", margin=margin)
+            for objects, margin in ((page.sidebar, (8, 0)), (page.main, 0))
+        )
+        self.pages[key] = page
+        self.sidebar.append(self.columns[key][0])
+        self.main.append(self.columns[key][1])
+
+    def turn_to(self, key: str, query: dict[str, str] | None = None):
+        """Show another page. `query`: the address where the user went back to; else it is a new entry of the history."""
+        if key == self.key:
+            return
+        if query is None:
+            self.refresh()  # the entry that is left says what was shown last
+        if key not in self.pages:
+            self.make(key, query or {})
+        self.pages[self.key].hide()
+        self.key = self.menu.value = key
+        for other, columns in self.columns.items():
+            for column in columns:
+                column.visible = other == key
+        self.pages[key].show()
+        if query is None:
+            self.address = self.full(self.pages[key].link())
+            self.browser.show_link(self.address, push=True)
+
+    def heard(self, message: dict):
+        """A message of the browser's."""
+        if message.get("narrow"):  # there the sidebar would cover the page
+            pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))
+        self.address = ""  # an address sent before there was anyone to receive it is lost, and Back has changed it
+        if "back" in message:
+            query = dict(parse_qsl(message["back"].removeprefix("?")))
+            self.turn_to(query["page"] if query.get("page") in PAGES else FIRST, query)
+
+    def full(self, link: str) -> str:
+        """The query of the current page's link, with the page's key and the theme."""
+        key = [] if self.key == FIRST else [f"page={self.key}"]
+        return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])
+
+    def copy_link(self, link: str):
+        """Put the address of the current page with this link on the user's clipboard."""
+        self.browser.copy_link(self.full(link))
+
+    def refresh(self):
+        """Twice a second: the page's readings and the address bar."""
+        page = self.pages[self.key]
+        page.refresh()
+        address = self.full(page.link())
+        if address != self.address:
+            self.address = address
+            self.browser.show_link(address)

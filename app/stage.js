@@ -1,6 +1,6 @@
 // The stage: one card per panel (a canvas and its metric read-outs), the frame protocol with
 // Python, and what the user does with mouse and keys.
-const HISTORY = 300, PICK = 14, GAP = 16, LEGEND = 26;
+const HISTORY = 300, PICK = 14, GAP = 16;
 const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r"};
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
@@ -8,9 +8,10 @@ const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role
 function unpack(frame) {
   const panels = [];
   for (let p = 0, o = 2; p < frame[1]; p++) {
-    const [count, step, hasScale, k] = frame.subarray(o, o + 4), rowsAt = o + 4 + k;
-    o = rowsAt + ROW * count;
-    panels.push({count, step, hasScale, metrics: frame.subarray(rowsAt - k, rowsAt), rows: frame.subarray(rowsAt, o)});
+    const [count, step, hasScale, background, k, points] = frame.subarray(o, o + 6);
+    const take = length => frame.subarray(o, o += length);
+    o += 6;
+    panels.push({count, step, hasScale, background, metrics: take(k), fixed: take(2 * points), rows: take(ROW * count)});
   }
   return panels;
 }
@@ -34,21 +35,20 @@ export function render({model, el}) {
   banner.role = "alert";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-  let cards = [], panels = [], key = "", family = "", map = null, background = null, legendCtx = null;
+  let cards = [], backgrounds = [], panels = [], key = "", family = "", legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
-  let tabbed = false, scale = 0, hover = -1, lastFrame = 0;
-  const hook = window.steinlab = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
+  let tabbed = false, hover = -1, lastFrame = 0;
+  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
   const repaint = () => { raf ||= requestAnimationFrame(paint); };
   const theme = () => THEMES[model.dark ? "dark" : "light"];
-  const look = () => ({theme: theme(), family, scale, hover,
+  const look = () => ({theme: theme(), family, hover, bars: backgrounds.length > 1,
     show: {...model.show, trails: model.show.trails && !calm.matches}});
 
   function buildCards() {
-    const {titles, metrics} = model.scene;
     deck.replaceChildren();
-    cards = titles.map(title => {
+    cards = model.scene.cards.map(({title, metrics, accent, edit, note}) => {
       const node = element("section", "card", deck), canvas = element("canvas", "plot", node);
       Object.assign(canvas, {role: "img", ariaLabel: title});
       const grid = element("div", "metrics", node);
@@ -56,9 +56,9 @@ export function render({model, el}) {
         const cell = element("div", "metric", grid);
         cell.title = metric.help;
         element("span", "label", cell, metric.label);
-        return {value: element("span", "value", cell, "–"), spark: element("canvas", "spark", cell), history: []};
+        return {value: element("span", "value", cell, "–"), spark: element("canvas", "spark", cell), log: metric.log, history: []};
       });
-      return {title, canvas, readouts, trail: [], step: 0};
+      return {title, accent, edit, note, canvas, readouts, trail: [], step: 0};
     });
     cards.forEach(listen);
     panels = [];
@@ -66,10 +66,12 @@ export function render({model, el}) {
 
   function rebuild() {
     const {scene} = model;
-    if (!scene.titles) return;
-    const newKey = JSON.stringify([scene.titles, scene.metrics, scene.extent, scene.labels]);
+    if (!scene.cards) return;
+    const newKey = JSON.stringify([scene.cards, scene.backgrounds.map(b => [b.extent, b.labels])]);
     if (newKey !== key) buildCards();
     key = newKey;
+    backgrounds = scene.backgrounds.map(b => new Background(b));
+    cards.forEach((card, i) => { card.background = backgrounds[panels[i]?.background ?? scene.cards[i].background]; });
     layout();
   }
 
@@ -77,21 +79,19 @@ export function render({model, el}) {
   function layout() {
     if (!cards.length || !root.clientWidth) return;
     const columns = root.clientWidth < 220 * cards.length ? 1 : cards.length;
-    deck.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    const width = Math.floor((root.clientWidth - GAP * (columns - 1)) / columns);  // whole pixels: a card between two is blurred
+    deck.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
     const ratio = devicePixelRatio, w = cards[0].canvas.clientWidth;
     const h = Math.round(Math.min(w * 1.15, Math.max(260, innerHeight * 0.5)));
-    const {scene} = model;
     family = getComputedStyle(root).fontFamily;
-    map = mapping(scene.extent, w, h, scene.equal);
-    legendCtx = sizedCanvas(legend, root.clientWidth, LEGEND, ratio);
-    const shade = scene.image && shadeImage(scene.image, theme().shade);
-    background = ctx => drawBackground(ctx, map, scene, shade, theme(), family);
-    background.bitmap = document.createElement("canvas");
-    background(sizedCanvas(background.bitmap, w, h, ratio));
-    cards.forEach((card, i) => {
+    const rows = root.clientWidth < 560 ? 2 : 1;
+    legend.style.height = `${rows * LEGEND}px`;
+    legendCtx = sizedCanvas(legend, root.clientWidth, rows * LEGEND, ratio);
+    backgrounds.forEach(background => background.layout(w, h, ratio, theme(), family));
+    cards.forEach(card => {
       card.canvas.style.height = `${h}px`;
       card.ctx = sizedCanvas(card.canvas, w, h, ratio);
-      card.accent = theme().accents[i];
+      card.color = theme().accents[card.accent];
       for (const readout of card.readouts) {
         readout.w = readout.spark.clientWidth;
         readout.h = readout.spark.clientHeight;
@@ -102,33 +102,19 @@ export function render({model, el}) {
     paint();
   }
 
-  const drawSpark = (readout, card) => drawSparkline(readout.ctx, readout.w, readout.h, readout.history,
-    model.scene.metrics[card.readouts.indexOf(readout)].log, card.accent);
-
-  // One scale for both forces and all panels: the 95th percentile arrow is a tenth of a panel
-  // long. It follows slowly, or the arrows would flicker.
-  function updateScale() {
-    const lengths = [];
-    for (const {rows} of panels) {
-      for (let i = 0; i < rows.length; i += ROW) {
-        lengths.push(Math.hypot(rows[i + 4] * map.kx, rows[i + 5] * map.ky), Math.hypot(rows[i + 6] * map.kx, rows[i + 7] * map.ky));
-      }
-    }
-    const some = Float32Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
-    if (!some.length) return;
-    const target = 0.1 * Math.min(map.w, map.h) / some[Math.floor(0.95 * (some.length - 1))];
-    const jump = !(scale > 0) || Math.abs(Math.log(target / scale)) > 3;
-    scale = jump ? target : scale * (target / scale) ** 0.08;
-  }
+  const drawSpark = (readout, card) => drawSparkline(readout.ctx, readout.w, readout.h, readout.history, readout.log, card.color);
 
   function takeFrame(frame) {
     panels = unpack(frame).slice(0, cards.length);
-    updateScale();
     panels.forEach((panel, p) => {
-      const card = cards[p], here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
+      const card = cards[p], background = backgrounds[panel.background];
+      if (background !== card.background) card.trail = [];  // another space
+      card.background = background;
+      card.restarted = panel.step < card.step;
+      const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
       const before = card.trail.at(-1);
-      if (panel.step < card.step) card.readouts.forEach(readout => { readout.history = []; });
-      if (panel.step < card.step || before && here.length < before.length) {
+      if (card.restarted) card.readouts.forEach(readout => { readout.history = []; });
+      if (card.restarted || before && here.length < before.length) {
         card.trail = [];
         hover = -1;
       } else if (panel.step === card.step) {
@@ -138,20 +124,29 @@ export function render({model, el}) {
       card.fresh = true;
       card.step = panel.step;
     });
+    let grown = false;
+    backgrounds.forEach((background, b) => {
+      const over = panels.filter(panel => panel.background === b);
+      grown = background.followPositions(over, cards.some(card => card.restarted && card.background === background)) || grown;
+      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
+    });
+    if (grown) setTimeout(layout);  // not now: it paints
+    window.steinlab = hook;  // that of the stage which painted last
     Object.assign(hook, {frames: hook.frames + 1, seq: frame[0], step: panels.map(p => p.step),
-      count: panels.map(p => p.count), metrics: panels.map(p => [...p.metrics])});
+      count: panels.map(p => p.count), fixed: panels.map(p => [...p.fixed]), metrics: panels.map(p => [...p.metrics])});
   }
 
   function paint() {
     raf = 0;
-    if (!map) return;  // a frame that came before its scene waits for it
+    if (!backgrounds[0]?.map) return;  // a frame that came before its scene waits for it
     const frame = queue.shift();
     if (frame) takeFrame(frame);
     const now = look();
     cards.forEach((card, p) => {
+      const {bitmap, map} = card.background;
       card.ctx.clearRect(0, 0, map.w, map.h);
-      card.ctx.drawImage(background.bitmap, 0, 0, map.w, map.h);
-      drawPanel(card.ctx, map, card.title, panels[p], card.trail, card.accent, now);
+      card.ctx.drawImage(bitmap, 0, 0, map.w, map.h);
+      drawPanel(card.ctx, card, panels[p], now);
     });
     slowTimer ||= setTimeout(paintSlow, 100);
     if (queue.length) repaint();
@@ -165,8 +160,8 @@ export function render({model, el}) {
   // Text and sparklines: at most ten times a second, more could not be read.
   function paintSlow() {
     slowTimer = 0;
-    legendCtx.clearRect(0, 0, root.clientWidth, LEGEND);
-    drawLegend(legendCtx, map, look(), panels.some(p => p.hasScale));
+    legendCtx.clearRect(0, 0, root.clientWidth, legend.clientHeight);
+    drawLegend(legendCtx, root.clientWidth, backgrounds[0], look(), panels);
     cards.forEach((card, p) => {
       if (!card.fresh) return;
       card.readouts.forEach((readout, k) => {
@@ -188,12 +183,13 @@ export function render({model, el}) {
       const text = `${cards[p].title}: step ${panel.step}, ${panel.count} particles`;
       if (cards[p].canvas.ariaLabel !== text) cards[p].canvas.ariaLabel = text;
     });
-    if (drawn && !document.hidden && performance.now() - lastFrame > 1000) {
+    if (drawn && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
       model.send_msg({ack: drawn[0], idle: true});
     }
   }
 
   function nearest(p, px, py) {
+    const {map} = cards[p].background;
     let best = -1, bestDistance = PICK;
     const rows = panels[p]?.count > 1 ? panels[p].rows : [];  // a single particle cannot be removed
     for (let i = 0; i < rows.length; i += ROW) {
@@ -213,13 +209,14 @@ export function render({model, el}) {
     setHover(-1);
   }
 
-  function listen({canvas}, p) {
-    const at = e => nearest(p, e.offsetX, e.offsetY);
+  function listen(card, p) {
+    const {canvas} = card, at = e => nearest(p, e.offsetX, e.offsetY);
     canvas.addEventListener("pointermove", e => setHover(at(e)));
     canvas.addEventListener("pointerleave", () => setHover(-1));
     canvas.addEventListener("click", e => {
       clearTimeout(clickTimer);
-      if (e.detail > 1 || at(e) >= 0 || !map.holds(e.offsetX, e.offsetY)) return;
+      const {map} = card.background;
+      if (!card.edit || e.detail > 1 || at(e) >= 0 || !map.holds(e.offsetX, e.offsetY)) return;
       const add = map.data(e.offsetX, e.offsetY);
       clickTimer = setTimeout(() => model.send_msg({add}), 220);  // it may become a double click
     });
@@ -241,16 +238,16 @@ export function render({model, el}) {
   const onPointer = () => { tabbed = false; };
 
   function exportStage(kind) {
-    const {w, h} = map, width = cards.length * (w + GAP) + GAP, height = h + LEGEND + 2 * GAP, now = look();
+    const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + LEGEND + 2 * GAP, now = look();
     exportPicture(kind, width, height, ctx => {
       ctx.fillStyle = theme().page;
       ctx.fillRect(0, 0, width, height);
       ctx.translate(GAP, GAP);
-      drawLegend(ctx, map, now, panels.some(p => p.hasScale));
+      drawLegend(ctx, Infinity, backgrounds[0], now, panels);
       ctx.translate(0, LEGEND);
       cards.forEach((card, p) => {
-        background(ctx);
-        drawPanel(ctx, map, card.title, panels[p], card.trail, card.accent, now);
+        card.background.draw(ctx);
+        drawPanel(ctx, card, panels[p], now);
         ctx.translate(w + GAP, 0);
       });
     });
@@ -258,9 +255,6 @@ export function render({model, el}) {
 
   function onMessage(message) {
     if (message.export) return exportStage(message.export);
-    if (message.copy) return copyText(message.copy);
-    if (message.copy_link) return copyText(location.origin + location.pathname + message.copy_link);
-    if (message.url !== undefined) return history.replaceState(history.state, "", location.pathname + message.url);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
     const frame = new Float32Array(message.buffer, message.byteOffset, message.length);
     // Two frames in flight often arrive between two paints. Painting both, one after the other,

@@ -94,17 +94,3 @@ function sizedCanvas(canvas, width, height, ratio) {
   ctx.scale(ratio, ratio);
   return ctx;
 }
-
-// Works on plain-http hosts too, where navigator.clipboard does not exist.
-async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
-}

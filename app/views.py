@@ -1,7 +1,7 @@
 """The stage: a canvas component that draws particles, forces and read-outs at frame rate."""
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import param
@@ -10,12 +10,12 @@ from panel.custom import JSComponent
 from stein_core import Frame
 
 HERE = Path(__file__).parent
-SCRIPTS = ("reconnect.js", "svg.js", "draw.js", "stage.js")
+SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
 
 CSS = """
 .stage { position: relative; width: 100%; color: #1c2733; --muted: #5a6675; --line: #dde2e8; }
 .stage.dark { color: #e8ecf1; --muted: #9aa7b5; --line: #2c343d; }
-.legend { display: block; width: 100%; height: 26px; }
+.legend { display: block; width: 100%; }
 .deck { display: grid; gap: 16px; }
 .plot { display: block; width: 100%; cursor: crosshair; touch-action: manipulation; }
 .metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(98px, 1fr));
@@ -36,17 +36,27 @@ CSS = """
 """
 
 
-def pack(panels) -> np.ndarray:
-    """One frame as a float32 vector; element 0 is left for the `Streamer`.
+class Panel(NamedTuple):
+    """What moves on one card. metrics: K floats, NaN where undefined. rows: (m, 8) of x, y, sd_x, sd_y, attract_x,
+    attract_y, repulse_x, repulse_y; positions and sds in the units of the extent, forces in any one unit. has_scale:
+    whether the sd columns mean something. background: index of the scene's one that it lies over. fixed: (k, 2) exact
+    fixed points to mark."""
 
-    panels: list of (step, metrics, rows, has_scale): int, K floats (NaN = not defined), an
-    (m, 8) array of x, y, sd_x, sd_y, attract_x, attract_y, repulse_x, repulse_y, and whether
-    the sd columns mean something. Positions and sds in the units of the scene's extent; forces
-    in any unit, as long as it is the same for all.
-    """
+    step: int
+    metrics: Sequence[float]
+    rows: np.ndarray
+    has_scale: bool
+    background: int = 0
+    fixed: np.ndarray = np.empty((0, 2))
+
+
+def pack(panels: Sequence[Panel]) -> np.ndarray:
+    """One frame as a float32 vector; element 0 is left for the `Streamer`."""
     parts = [[0, len(panels)]]
-    for step, metrics, rows, has_scale in panels:
-        parts += [[len(rows), step, has_scale, len(metrics)], metrics, np.ravel(rows)]
+    for panel in panels:
+        sizes = len(panel.metrics), len(panel.fixed)
+        head = [len(panel.rows), panel.step, panel.has_scale, panel.background, *sizes]
+        parts += [head, panel.metrics, np.ravel(panel.fixed), np.ravel(panel.rows)]
     return np.concatenate(parts).astype(np.float32)
 
 
@@ -60,12 +70,14 @@ def rows(frame: Frame) -> np.ndarray:
 
 
 class Stage(JSComponent):
-    """Up to three panels side by side, each with its metric read-outs.
+    """Up to three cards side by side, each with its read-outs.
 
-    scene: what stands still. "titles" (one per panel), "extent" [x0, x1, y0, y1], "equal"
-        (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image" ({"width", "height", "data":
-        base64 of uint8 shades, bottom row first} or None), "curve" (flat polyline or None) and
-        "metrics" ([{"name", "label", "log", "help"}]); lengths in data units.
+    scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
+        of its colour), "edit" (a click adds a particle), "note" (text in its middle, or "") and "metrics" ([{"name",
+        "label", "log", "help"}]). "backgrounds": a dict each of "extent" [x0, x1, y0, y1], "grows" (with what is there),
+        "equal" (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image" ({"width",
+        "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None); lengths
+        in data units. Cards over one background share their arrows' scale.
     on_message: gets every message dict of the browser, on the event loop: {"ready": True},
         {"ack": seq} (and "idle": True in a repetition), {"add": [x, y]}, {"remove": index} or
         {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
@@ -91,18 +103,6 @@ class Stage(JSComponent):
     def export(self, kind: str) -> None:
         """Have the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
-
-    def copy(self, text: str) -> None:
-        """Put text on the user's clipboard."""
-        self._send_msg({"copy": text})
-
-    def copy_link(self, query: str) -> None:
-        """Put the page's address with this query on the user's clipboard."""
-        self._send_msg({"copy_link": query})
-
-    def set_url(self, query: str) -> None:
-        """Show "?a=1&b=2" in the address bar, without a reload or a history entry."""
-        self._send_msg({"url": query})
 
     def _handle_msg(self, data) -> None:
         if self.on_message:

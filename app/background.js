@@ -1,0 +1,145 @@
+// What stands still behind cards of the same space: axes, density and contours, painted once, off screen, and the one
+// arrow scale of that space.
+class Background {
+  constructor(scene) {
+    this.scene = scene;
+    this.extent = scene.extent;
+    this.scale = 0;  // data units per unit of force
+  }
+
+  // Paints itself for cards of w x h CSS pixels.
+  layout(w, h, ratio, theme, family) {
+    const {image, equal} = this.scene, shade = image && shadeImage(image, theme.shade);
+    this.map = mapping(this.extent, w, h, equal);
+    this.draw = ctx => drawBackground(ctx, this.map, this.scene, shade, theme, family);
+    this.bitmap = document.createElement("canvas");
+    this.draw(sizedCanvas(this.bitmap, w, h, ratio));
+  }
+
+  // The arrows of all these panels: the 95th percentile is a tenth of a card long. It follows slowly, or the arrows
+  // would flicker. At most `limit` pixels per unit of force, or where forces vanish it would be their noise that fills
+  // the card.
+  followForces(panels, limit) {
+    const {map} = this, lengths = [];
+    for (const {rows} of panels) {
+      for (let i = 0; i < rows.length; i += ROW) {
+        lengths.push(Math.hypot(rows[i + 4] * map.kx, rows[i + 5] * map.ky), Math.hypot(rows[i + 6] * map.kx, rows[i + 7] * map.ky));
+      }
+    }
+    const some = Float32Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
+    if (!some.length) return;
+    const target = Math.min(0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))], limit / map.kx);
+    const jump = !(this.scale > 0) || Math.abs(Math.log(target / this.scale)) > 3;
+    this.scale = jump ? target : this.scale * (target / this.scale) ** 0.08;
+  }
+
+  // Widens the extent where a panel has left it, with room to spare so that this is rare; true if it did. A new start
+  // brings the first extent back.
+  followPositions(panels, restarted) {
+    if (!this.scene.grows) return false;
+    const before = this.extent, extent = [...(restarted ? this.scene.extent : before)];
+    for (const {rows} of panels) {
+      for (let i = 0; i < rows.length; i += ROW) {
+        for (const axis of [0, 1]) {
+          const v = rows[i + axis], lo = 2 * axis, span = extent[lo + 1] - extent[lo];
+          if (v < extent[lo]) extent[lo] = v - 0.25 * span;
+          if (v > extent[lo + 1]) extent[lo + 1] = v + 0.25 * span;
+        }
+      }
+    }
+    this.extent = extent;
+    return extent.some((v, i) => v !== before[i]);
+  }
+}
+
+function ticks(lo, hi, count) {
+  const step = niceBelow((hi - lo) / count * 2), out = [];
+  for (let k = Math.ceil(lo / step); k * step <= hi; k++) out.push(+(k * step).toPrecision(6));
+  return out;
+}
+
+// Where data coordinates lie on a panel of w x h CSS pixels; `equal` widens one range so that both axes share a unit.
+function mapping([x0, x1, y0, y1], w, h, equal) {
+  const width = w - LEFT - RIGHT, height = h - TOP - BOTTOM;
+  if (equal) {
+    const unit = Math.max((x1 - x0) / width, (y1 - y0) / height), dx = (unit * width - x1 + x0) / 2, dy = (unit * height - y1 + y0) / 2;
+    [x0, x1, y0, y1] = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
+  }
+  const kx = width / (x1 - x0), ky = height / (y1 - y0);
+  return {w, h, kx, ky, extent: [x0, x1, y0, y1], x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
+    data: (px, py) => [x0 + (px - LEFT) / kx, y0 + (h - BOTTOM - py) / ky],
+    holds: (px, py) => px >= LEFT && px <= w - RIGHT && py >= TOP && py <= h - BOTTOM};
+}
+
+function shadeImage({width, height, data}, [r, g, b]) {
+  const canvas = document.createElement("canvas"), bytes = atob(data);
+  const ctx = sizedCanvas(canvas, width, height, 1), image = ctx.createImageData(width, height);
+  for (let i = 0; i < bytes.length; i++) {
+    const o = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
+    image.data.set([r, g, b, bytes.charCodeAt(i) * 0.42], o);
+  }
+  ctx.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function polyline(ctx, map, flat) {
+  for (let i = 0; i < flat.length; i += 2) ctx[i ? "lineTo" : "moveTo"](map.x(flat[i]), map.y(flat[i + 1]));
+}
+
+function drawBackground(ctx, map, scene, shade, theme, family) {
+  ctx.save();
+  clipPlot(ctx, map);
+  const [x0, x1, y0, y1] = scene.extent;
+  if (shade) ctx.drawImage(shade, map.x(x0), map.y(y1), (x1 - x0) * map.kx, (y1 - y0) * map.ky);
+  ctx.strokeStyle = ctx.fillStyle = theme.contour;
+  if (scene.curve) {
+    const c = scene.curve;
+    ctx.globalAlpha = 0.18;
+    ctx.beginPath();
+    polyline(ctx, map, [c[0], 0, ...c, c[c.length - 2], 0]);
+    ctx.fill();
+    ctx.globalAlpha = 0.9;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    polyline(ctx, map, c);
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 0.6;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (const line of scene.contours) polyline(ctx, map, line);
+  ctx.stroke();
+  ctx.restore();
+  drawAxes(ctx, map, scene, theme, family);
+}
+
+function drawAxes(ctx, map, {labels}, theme, family) {
+  const {w, h, extent: [x0, x1, y0, y1]} = map, text = v => String(v).replace("-", "−");
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = theme.line;
+  ctx.fillStyle = theme.muted;
+  ctx.font = `11px ${family}`;
+  ctx.beginPath();
+  ctx.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
+  ctx.textAlign = "center";
+  for (const v of ticks(x0, x1, Math.min(w / 70, 7))) {
+    ctx.moveTo(map.x(v), h - BOTTOM);
+    ctx.lineTo(map.x(v), h - BOTTOM + 4);
+    ctx.fillText(text(v), map.x(v), h - BOTTOM + 16);
+  }
+  ctx.textAlign = "right";
+  for (const v of ticks(y0, y1, Math.min(h / 60, 7))) {
+    ctx.moveTo(LEFT, map.y(v));
+    ctx.lineTo(LEFT - 4, map.y(v));
+    ctx.fillText(text(v), LEFT - 7, map.y(v) + 4);
+  }
+  ctx.stroke();
+  ctx.font = `12px ${family}`;
+  ctx.textAlign = "center";
+  ctx.fillText(labels[0], (w + LEFT - RIGHT) / 2, h - 12);
+  ctx.save();
+  ctx.translate(12, (h + TOP - BOTTOM) / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.fillText(labels[1], 0, 0);
+  ctx.restore();
+}

@@ -1,0 +1,35 @@
+// What every page needs of the browser: the address bar, the Back button and the clipboard. Shows nothing.
+
+// Works on plain-http hosts too, where navigator.clipboard does not exist.
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+// A figure on a page that was added later is measured before it has a layout, and Bokeh then throws an error.
+const Figure = Bokeh.Models.get("Plot").prototype.default_view.prototype;
+for (const name of ["_measure_layout", "_after_layout"]) {
+  const original = Figure[name];
+  Figure[name] = function () { if (this.layout) original.call(this); };
+}
+
+export function render({model}) {
+  const onBack = () => model.send_msg({back: location.search});
+  const onMessage = message => {
+    if (message.copy) copyText(message.copy);
+    if (message.copy_link) copyText(location.origin + location.pathname + message.copy_link);
+    if (message.link) history[message.push ? "pushState" : "replaceState"](history.state, "", location.pathname + message.link);
+  };
+  addEventListener("popstate", onBack);
+  model.on("msg:custom", onMessage);
+  model.on("remove", () => removeEventListener("popstate", onBack));
+  model.send_msg({ready: true, narrow: innerWidth < 600});
+}

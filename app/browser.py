@@ -1,0 +1,47 @@
+"""What every page needs of the browser: the address bar, the Back button and the clipboard."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from panel.custom import JSComponent
+
+HERE = Path(__file__).parent
+
+
+class Browser(JSComponent):
+    """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
+    (again), and {"back": "?a=1"} when the user went back or forward to that address."""
+
+    _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "browser.js"))
+
+    def __init__(self, on_message: Callable[[dict], None], **params):
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
+        self.on_message = on_message
+
+    def copy(self, text: str) -> None:
+        """Put text on the user's clipboard."""
+        self._send_msg({"copy": text})
+
+    def copy_link(self, query: str) -> None:
+        """Put the app's address with this query on the user's clipboard."""
+        self._send_msg({"copy_link": query})
+
+    def show_link(self, query: str, push: bool = False) -> None:
+        """Show "?a=1&b=2" in the address bar without a reload; `push` makes it a new entry of the history."""
+        self._send_msg({"link": query, "push": push})
+
+    def _handle_msg(self, data) -> None:
+        self.on_message(data)
+
+
+class Arrival(JSComponent):
+    """Invisible; calls back when the browser has it, and with it all that was sent in the same layout."""
+
+    _esm = "export function render({model}) { model.send_msg('here'); }"
+
+    def __init__(self, arrived: Callable[[], None], **params):
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
+        self.arrived = arrived
+
+    def _handle_msg(self, data) -> None:
+        self.arrived()

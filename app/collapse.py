@@ -1,0 +1,224 @@
+"""What the page "Variance collapse" shows, as plain values: the grid that is swept, and the reference file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Mapping
+from urllib.parse import urlencode
+
+import numpy as np
+
+from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
+from stein_core.batches import Stop
+from stein_core.registry import Knob, unknown
+from stein_core.sweeps import key_of, variance_collapse
+
+STOP = Stop()
+MOST_ROWS = 600  # of one grid
+MOST_PARTICLES = 256  # as on the page Particles, where a run can be opened
+MOST_SEEDS = 20
+SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "variance_collapse.json"
+
+# quantity -> (tab, label, short label, log y axis); the columns of a row that the page draws.
+QUANTITIES = {
+    "sample_variance": ("Variance", "variance, 1/(n-1)", "1/(n-1)", True),
+    "marginal_variance": ("Variance", "variance, 1/n", "1/n", True),
+    "covariance_error": ("Frobenius distance", "Frobenius distance of the covariance", "full covariance", True),
+    "diagonal_error": ("Frobenius distance", "Frobenius distance, diagonal only", "diagonal only, as the published code", True),
+    "mean_location": ("Mean location", "mean location", "mean", False),
+    "norm_spread": ("Near-orthogonality", "spread of the norms", "spread of norms", True),
+    "overlap": ("Near-orthogonality", "overlap of pairs", "overlap of pairs", True),
+}  # fmt: skip
+AXES = {"dim": "dimension d", "gamma": "gamma = d / n", "particles": "particles n"}
+# RESVGD's published means at n = 20 (smi_experiments, resvgd_locs.npy).
+RESVGD = dict(zip(
+    (1, 2, 4, 8, 10, 20, 40, 60, 80, 100),
+    (0.0018, -0.00003, 0.0017, 0.043, 0.042, -0.0044, -0.0052, 0.0016, 0.019, -0.020),
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The settings of a sweep, each list multiplied with the others. ValueError says what is wrong."""
+
+    methods: tuple[str, ...] = ("svgd", "annealed", "vi", "smi")
+    dims: tuple[int, ...] = (1, 2, 4, 8, 10, 20, 40, 60, 80, 100)
+    particles: tuple[int, ...] = (20,)
+    alphas: tuple[float, ...] = (1.0,)
+    kernels: tuple[str, ...] = ("rbf",)
+    rules: tuple[str, ...] = ("median_log",)
+    force_scales: tuple[str, ...] = ("paper",)
+    seeds: int = 3
+    target: str = "gaussian"
+    knobs: tuple[tuple[str, Any], ...] = ()  # other knobs of the methods, (name, value), where they differ
+
+    def __post_init__(self):
+        registries = {"methods": METHODS, "kernels": KERNELS, "rules": BANDWIDTHS, "force_scales": FORCE_SCALES}
+        size = self.seeds
+        for name in ("methods", "dims", "particles", "alphas", "kernels", "rules", "force_scales"):
+            values = getattr(self, name)
+            if not values:
+                raise ValueError(f"{name}: the list is empty; allowed: at least one.")
+            if name in registries:
+                for value in values:
+                    registries[name][value]
+            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+            size *= len(values)
+        others = other_knobs(self.methods, self.target, self.kernels)
+        for name, _ in self.knobs:
+            if name not in others:
+                raise unknown("setting of these methods:", name, others)
+        knobs = {name: others[name].check(value) for name, value in sorted(self.knobs)}
+        object.__setattr__(self, "knobs", tuple((k, v) for k, v in knobs.items() if v != others[k].default))
+        if not 1 <= self.seeds <= MOST_SEEDS:
+            raise ValueError(f"seeds = {self.seeds} is out of range; allowed: 1 to {MOST_SEEDS}.")
+        if max(self.particles) > MOST_PARTICLES:
+            raise ValueError(f"particles = {max(self.particles)} is out of range; allowed: 1 to {MOST_PARTICLES}.")
+        if size > 4 * MOST_ROWS or len(self.recipes()) > MOST_ROWS:
+            raise ValueError(f"these lists make up to {size} runs; allowed: {MOST_ROWS}. Take fewer values.")
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The arguments of `variance_collapse`, one dict for each setting that it does not multiply out itself."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("force_scales", "knobs")}
+        calls = []
+        for scale in self.force_scales if "smi" in self.methods else ("paper",):
+            knobs = dict(self.knobs) if scale == "paper" else {**dict(self.knobs), "method.force_scale": scale}
+            if "mmd" in self.methods and has_exact_force(self.target, self.kernels):
+                calls.append({**plain, "kernels": ("rbf",), "knobs": {"method.driving": "closed_form", **knobs}})
+                others = tuple(kernel for kernel in self.kernels if kernel != "rbf")
+            else:
+                others = self.kernels
+            if others:
+                calls.append({**plain, "kernels": others, "knobs": knobs})
+        return calls
+
+    def recipes(self) -> dict[str, Recipe]:
+        """Every run by the key of its row."""
+        return _recipes(self)
+
+    def to_query(self) -> str:
+        """What differs from the plain grid, as in an address."""
+        plain, texts = Grid(), {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "knobs" and value != getattr(plain, field.name):
+                texts[field.name] = text_of(value)
+        return urlencode(texts | {name: text_of(value) for name, value in self.knobs}, safe=",")
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> tuple["Grid", list[str]]:
+        """The grid of a link, and one sentence for everything in it that was wrong and left out."""
+        wanted, problems = {}, []
+        # Last: which dims there are depends on the target, and which knobs on everything.
+        for name in sorted(query, key=lambda name: (is_knob(name), name == "target")):
+            try:
+                if not is_knob(name) and name not in cls.__dataclass_fields__:
+                    raise unknown("field in the link", name, cls.__dataclass_fields__)
+                wanted[name] = query[name] if is_knob(name) else value_of(name, query[name])
+            except ValueError as error:
+                problems.append(str(error))
+        good = {}
+        try:
+            return cls.of(wanted), problems
+        except ValueError:
+            for name, value in wanted.items():
+                try:
+                    cls.of({**good, name: value})
+                    good[name] = value
+                except ValueError as error:
+                    problems.append(str(error))
+        return cls.of(good), problems
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Grid":
+        """The grid of fields and knobs by their names."""
+        knobs = tuple((name, value) for name, value in values.items() if is_knob(name))
+        return cls(**{name: value for name, value in values.items() if not is_knob(name)}, knobs=knobs)
+
+    def to_python(self) -> str:
+        """A script that runs this grid and prints its rows."""
+        lines = ["from stein_core.sweeps import Store, run_sweep, variance_collapse", "", "recipes = ["]
+        for call in self.calls():
+            lines += ["    *variance_collapse(", *(f"        {k}={v!r}," for k, v in call.items()), "    ),"]
+        lines += ["]", 'for row in run_sweep(recipes, Store("sweeps.sqlite")):']
+        return "\n".join([*lines, '    print(row["method"], row["dim"], row["seed"], row["sample_variance"])', ""])
+
+    def common(self) -> str:
+        """The settings that all series share, as a title says them."""
+        parts = [TARGETS[self.target].label]
+        named = (("n", self.particles), ("alpha", self.alphas), ("", self.kernels), ("", self.rules))
+        for name, values in named:
+            if len(values) == 1:
+                parts.append(f"{name} = {values[0]:g}" if name else values[0])
+        known = other_knobs(self.methods, self.target, self.kernels)
+        parts += [f"{known[name].label} {text_of(value)}" for name, value in self.knobs]
+        return ", ".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _recipes(grid: Grid) -> dict[str, Recipe]:
+    found = [recipe for call in grid.calls() for recipe in variance_collapse(**call)]
+    return {key_of(recipe, STOP): recipe for recipe in found}
+
+
+def is_knob(name: str) -> bool:
+    """Whether a field of a link is one of `other_knobs`."""
+    return name.startswith("method.")
+
+
+def has_exact_force(target: str, kernels: tuple[str, ...]) -> bool:
+    """Whether MMD-descent is pulled by its exact force, and so has a law; elsewhere target samples pull."""
+    return target == "gaussian" and "rbf" in kernels
+
+
+def other_knobs(methods: tuple[str, ...], target: str, kernels: tuple[str, ...]) -> dict[str, Knob]:
+    """The methods' own knobs that no list of a Grid sets, each with its default there."""
+    found = {}
+    for method in methods:
+        for knob in METHODS[method].knobs:
+            exact = (method, knob.name) == ("mmd", "driving") and has_exact_force(target, kernels)
+            if knob.name not in ("alpha", "force_scale"):
+                name = f"method.{knob.name}"
+                found[name] = replace(knob, name=name, default="closed_form" if exact else knob.default)
+    return found
+
+
+def text_of(value) -> str:
+    """A field of a Grid as the link and the text inputs show it."""
+    if isinstance(value, tuple):
+        return ",".join(map(text_of, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def value_of(name: str, text: str):
+    """The inverse of `text_of` for a field of Grid; spaces are allowed. ValueError says what is."""
+    default = Grid.__dataclass_fields__[name].default
+    many = isinstance(default, tuple)
+    kind = type(default[0] if many else default)
+    items = [item.strip() for item in text.split(",") if item.strip()] if many else [text.strip()]
+    try:
+        values = tuple(kind(item) for item in items)
+    except ValueError:
+        what = {int: "whole numbers", float: "numbers"}[kind]
+        raise ValueError(f"{name} = {text!r}; allowed: {what}{' with commas between' * many}.") from None
+    return values if many else values[0]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> dict[str, Any]:
+    """The reference file, its rows by key: {"made": date, versions ..., "rows": {key: row}}."""
+    file = json.loads(SHIPPED.read_text())
+    rows = {}
+    for row in file["rows"]:
+        recipe = replace(Recipe.from_dict(row["recipe"]), changes=())
+        rows[key_of(recipe, STOP)] = row
+    return {**file, "rows": rows}
+
+
+def true_variance(target: str, d: int) -> float:
+    """Mean variance of the target's coordinates; NaN where it is not known."""
+    variance = target_of(Spec(target, d, "svgd")).variance
+    return np.nan if variance is None else float(np.mean(variance))

@@ -1,0 +1,206 @@
+"""The figures of the page "Variance collapse", in plain Bokeh: one glyph for all points, so that an update is one message."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Callable
+
+import numpy as np
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    FixedTicker,
+    HoverTool,
+    LegendItem,
+    NoOverlap,
+    Range1d,
+    TapTool,
+)  # fmt: skip
+from bokeh.plotting import figure
+
+from app.collapse import AXES, QUANTITIES, RESVGD, Grid
+from app.collapse_laws import Curve
+from app.collapse_points import Point, Series, names_of, place
+
+# Okabe & Ito's colours that are seen on white and on black; 7 colours and 8 markers: 56 series that differ.
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
+GREY = "#888888"
+PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
+DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
+TOOLTIP = """<div style="font-size: 12px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
+@settings<br>@runs</div>"""
+SHORT = "const x = +tick.toPrecision(3); return x && Math.abs(x) < 1e-3 ? x.toExponential() : String(x)"  # 0.05, 20, 1e-7
+POINTS = ("x", "y", "low", "high", "colour", "marker", "fill", "size", "label", "d", "n", "settings", "value", "law", "runs")
+
+
+class Chart:
+    """A figure with a logarithmic or linear y axis. It stays in the page: `take` gives it another grid and view, `show`
+    replaces what is drawn and leaves the user's zoom alone. chosen: hears which Point was clicked."""
+
+    def __init__(self, log: bool, chosen: Callable[[Point], None]):
+        self.log, self.chosen = log, chosen
+        self.names, self.order, self.axis = {}, {}, "dim"
+        self.shown: list[Point] = []
+        self.points = ColumnDataSource({name: [] for name in POINTS})
+        self.lines = ColumnDataSource({"xs": [], "ys": [], "colour": [], "dash": [], "width": []})
+        self.ring = ColumnDataSource({"x": [], "y": []})
+        self.band = ColumnDataSource({"xs": [], "ys": []})
+        self.labels = ColumnDataSource({"x": [], "y": [], "text": []})
+        self.published = ColumnDataSource({"x": [], "y": []})
+        self.figure = self._figure()
+        self.points.selected.on_change("indices", self._tapped)
+
+    def _figure(self):
+        made = figure(
+            height=400, sizing_mode="stretch_width", x_axis_type="log", y_axis_type="log" if self.log else "linear",
+            x_range=Range1d(1, 10), y_range=Range1d(1, 10), tools="pan,box_zoom,wheel_zoom,reset,save",
+            active_drag="box_zoom", toolbar_location="above", min_border_right=20, title="",
+        )  # fmt: skip
+        made.toolbar.logo, made.toolbar.active_scroll = None, None  # the wheel scrolls the page until the tool is chosen
+        made.title.text_font_size, made.title.text_font_style = "12px", "normal"
+        made.axis.axis_label_text_font_style = "normal"
+        made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "13px", "12px"
+        made.axis.major_label_policy = NoOverlap(min_distance=6)
+        made.axis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.xaxis.ticker = FixedTicker(minor_ticks=[])
+        if self.log:
+            made.yaxis.ticker = made.ygrid.ticker = FixedTicker()
+        made.patches("xs", "ys", source=self.band, fill_color=GREY, fill_alpha=0.18, line_color=None)
+        made.multi_line(
+            "xs", "ys", source=self.lines, line_color="colour", line_dash="dash", line_width="width", line_alpha=0.9
+        )
+        made.text(
+            "x", "y", "text", source=self.labels, text_align="right", text_baseline="bottom", text_color=GREY,
+            text_font_size="11px",
+        )  # fmt: skip
+        bars = made.segment("x", "low", "x", "high", source=self.points, line_color="colour", line_width=2)
+        dots = made.scatter(
+            "x", "y", source=self.points, marker="marker", size="size", fill_color="colour", line_color="colour",
+            fill_alpha="fill", line_width=1.8, legend_field="label",
+        )  # fmt: skip
+        for drawn in (bars, dots):
+            drawn.nonselection_glyph = drawn.selection_glyph = None
+        made.scatter("x", "y", source=self.ring, size=20, fill_color=None, line_color=GREY, line_width=2)
+        crosses = made.scatter("x", "y", source=self.published, marker="x", size=10, line_color=GREY, line_width=2.5)
+        made.add_tools(
+            HoverTool(renderers=[dots], tooltips=TOOLTIP, limit=2, visible=False), TapTool(renderers=[dots], visible=False)
+        )
+        legend = made.legend[0]
+        made.add_layout(legend, "below")
+        self.named = LegendItem(label="RESVGD, published, n = 20", renderers=[crosses], visible=False)
+        legend.items = [*legend.items, self.named]
+        legend.location = "center"
+        legend.border_line_color = legend.background_fill_color = None
+        legend.label_text_font_size, legend.padding, legend.spacing, legend.margin = "12px", 2, 0, 2
+        return made
+
+    def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
+        """Another grid or view; it is empty until `show`."""
+        self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
+        made = self.figure
+        made.title.text = grid.common()
+        made.xaxis.axis_label, made.yaxis.axis_label = AXES[axis], QUANTITIES[quantity][1]
+        places = sorted({place(axis, d, n) for d in grid.dims for n in grid.particles})
+        made.xaxis[0].ticker.ticks = places
+        self.width = np.log(places[-1] / places[0]) or 1.0
+        widest = max(map(len, self.names.values()), default=10)
+        made.legend[0].ncols = max(1, min(4, 88 // (widest + 6)))
+        means = RESVGD if quantity == "mean_location" and (axis, grid.target) in PUBLISHED else {}
+        self.published.data = {"x": [place(axis, d, 20) for d in means], "y": list(means.values())}
+        self.named.visible = bool(means)
+        self.band.data = {"xs": [], "ys": []}
+        self.mark(None)
+        self._limits = {}
+        self._fit(made.x_range, places, True)
+
+    def _fit(self, range_: Range1d, values: list[float], log: bool) -> None:
+        """Show all values, unless the user has zoomed."""
+        values = [value for value in values if isfinite(value) and (value > 0 or not log)]
+        if not values or self._limits.get(range_.id, (range_.start, range_.end)) != (range_.start, range_.end):
+            return
+        ends = np.array([min(values), max(values)])
+        ends = np.log(ends) if log else ends
+        room = max(0.08 * (ends[1] - ends[0]), 0.08 if log else 1e-3)
+        start, end = ends + [-room, room]
+        start, end = (float(np.exp(start)), float(np.exp(end))) if log else (float(start), float(end))
+        range_.update(start=start, end=end, reset_start=start, reset_end=end)
+        self._limits[range_.id] = start, end
+        if range_ is self.figure.y_range and log:  # Bokeh's own ticks are linear below two decades
+            mantissas = (1, 2, 5) if end / start > 30 else (1, 1.2, 1.5, 2, 3, 4, 5, 7)
+            self.figure.yaxis[0].ticker.ticks = [m * 10.0**k for k in range(-12, 7) for m in mantissas]
+
+    def _look(self, series: Series) -> tuple[str, str]:
+        i = self.order[series]
+        return COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+
+    def _x(self, point: Point) -> float:
+        """Points of different series at one place stand side by side."""
+        middle = (len(self.order) - 1) / 2
+        aside = (self.order[point.series] - middle) / max(middle, 2) * 0.012 * self.width
+        return place(self.axis, point.d, point.n) * float(np.exp(aside))
+
+    def show(self, points: list[Point], curves: list[Curve], laws: dict[tuple, float]) -> None:
+        """Draw these and nothing else. laws: (series, d, n) -> the exact law there, for the read-out."""
+        points = [p for p in points if not self.log or p.mean > 0]
+        self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
+        columns = {name: [] for name in POINTS}
+        for point in self.shown:
+            colour, marker = self._look(point.series)
+            law = laws.get((point.series, point.d, point.n), np.nan)
+            stops = {end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")}
+            ends = {"converged": "converged", "steps": "not converged", "diverged": "diverged"}
+            steps = [row["steps"] for row in point.rows]
+            values = dict(
+                x=self._x(point), y=point.mean, low=max(point.low, point.mean / 20) if self.log else point.low, high=point.high,
+                colour=colour, marker="x" if point.stopped == "diverged" else marker,
+                fill=0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0, size=13 if point.shipped else 8,
+                label=self.names[point.series], d=point.d, n=point.n,
+                settings=settings_of(point.series), value=f"{point.mean:.5g}{point.spread}",
+                law=f"{law:.5g}" if isfinite(law) else "none known",
+                runs=("shipped: " if point.shipped else "computed here: ")
+                + ", ".join(f"{count} {ends[end]}" for end, count in stops.items() if count)
+                + f" after {' to '.join(f'{step:,}' for step in sorted({min(steps), max(steps)}))} steps",
+            )  # fmt: skip
+            for name in POINTS:
+                columns[name].append(values[name])
+        self.points.data = columns
+        lines = [c for c in curves if c.kind != "band"]
+        joined = self._joined({c.series for c in lines if c.series})
+        self.lines.data = {
+            "xs": [c.xs for c in lines] + [xs for _, xs, _ in joined],
+            "ys": [c.ys for c in lines] + [ys for _, _, ys in joined],
+            "colour": [self._look(c.series)[0] if c.series else GREY for c in lines] + [self._look(s)[0] for s, _, _ in joined],
+            "dash": [DASHES[c.kind] for c in lines] + ["dotted"] * len(joined),
+            "width": [2.0 if c.series or c.kind == "exact" else 1.5 for c in lines] + [1.0] * len(joined),
+        }
+        bands = [c for c in curves if c.kind == "band"]
+        self.band.data = {"xs": [c.xs + c.xs[::-1] for c in bands], "ys": [c.ys + [-y for y in c.ys[::-1]] for c in bands]}
+        named = [c for c in curves if c.label]
+        self.labels.data = {"x": [c.xs[-1] for c in named], "y": [c.ys[-1] for c in named], "text": [c.label for c in named]}
+        edges = [*(y for ys in self.band.data["ys"] for y in ys), *self.published.data["y"], *columns["low"], *columns["high"]]
+        self._fit(self.figure.y_range, [*edges, *(y for ys in self.lines.data["ys"] for y in ys)], self.log)
+
+    def _joined(self, lawful: set[Series]) -> list[tuple[Series, list, list]]:
+        """A thin line through the points of a series without a law, so that the eye can follow it."""
+        at: dict[Series, dict] = {}
+        for point in self.shown:
+            if point.series not in lawful and point.stopped != "diverged":
+                at.setdefault(point.series, {})[self._x(point)] = point.mean
+        return [(series, sorted(ys), [ys[x] for x in sorted(ys)]) for series, ys in at.items() if len(ys) > 1]
+
+    def mark(self, point: Point | None) -> None:
+        """Ring the point that is open."""
+        self.ring.data = {"x": [self._x(point)], "y": [point.mean]} if point else {"x": [], "y": []}
+
+    def _tapped(self, attribute, old, new):
+        if new and new[0] < len(self.shown):
+            self.points.selected.indices = []
+            self.chosen(self.shown[new[0]])
+
+
+def settings_of(series: Series) -> str:
+    """A series' settings in words."""
+    parts = [f"alpha {series.alpha:g}"] if series.alpha is not None else []
+    parts += [name for name in (series.kernel, series.rule) if name]
+    return ", ".join(parts + ([f"{series.force_scale} scale"] if series.force_scale else [])) or "none"

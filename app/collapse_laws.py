@@ -1,0 +1,161 @@
+"""The curves that are drawn through the points of the page "Variance collapse". Slow (root finding): off the event loop."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from app.collapse import STOP, Grid, true_variance
+from app.collapse_points import Series, all_series, place
+from stein_core import METHODS, theory
+from stein_core.recipe import COMMON
+
+SIMPLEX = ("svgd", "annealed", "damped", "mmd")  # methods whose particles end as a regular simplex
+STOPS = 40  # of a curve, geometrically
+FREE = {knob.name: knob.default for knob in METHODS["damped"].knobs}["lambda_"]
+STEP_SIZE = {knob.name: knob.default for knob in COMMON}["method.step_size"]
+
+
+class Curve(NamedTuple):
+    """A line of the figure. kind: "law" (exact), "limit" (an asymptotic prediction), "exact" (what the target says),
+    "draws" (what n exact draws give) or "band" (ys is its upper edge and -ys its lower one). label: which of several
+    grey ones it is. series: whose colour it has, or None."""
+
+    kind: str
+    label: str
+    series: Series | None
+    xs: list[float]
+    ys: list[float]
+
+
+@lru_cache(maxsize=20_000)
+def variance_law(method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None, knobs: tuple = ()) -> float:
+    """The variance, 1/(n-1), that a method ends with on a standard normal; NaN where no exact law is known. knobs: those
+    of Grid.knobs."""
+    knobs = dict(knobs)
+    if method in ("svgd", "annealed"):  # annealing ends as plain SVGD
+        return theory.simplex_variance(d, n, kernel, rule, alpha)
+    if method == "damped":
+        factors = {"ba": theory.damping(d / n, kernel), "free": knobs.get("method.lambda_", FREE)}
+        factor = factors.get(knobs.get("method.damping", "ba"), np.nan)
+        return theory.simplex_variance(d, n, kernel, rule, alpha, damping=factor) if np.isfinite(factor) else np.nan
+    if method == "mmd" and (kernel, rule, knobs.get("method.driving", "closed_form")) == ("rbf", "median", "closed_form"):
+        return theory.mmd_variance(d, n)
+    if method == "langevin":
+        stages = min(STOP.stages, METHODS[method].facts.get("stages", STOP.stages))
+        return theory.langevin_variance(STEP_SIZE * 0.1 ** (stages - 1))  # what a sweep ends with
+    return np.nan
+
+
+def variance_limit(method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None) -> float:
+    """The variance, 1/(n-1), that Ba et al. predict, where it is not just `variance_law`; else NaN."""
+    if method in ("svgd", "annealed") and (kernel, rule, alpha) == ("imq", "fixed", 1.0):
+        return theory.corollary_6(d, n)
+    if method == "mmd" and (kernel, rule) == ("rbf", "median") and n > 1:
+        return theory.proposition_7(d, n) * n / (n - 1)
+    return np.nan
+
+
+def quantity_of(quantity: str, method: str, variance: float, d: int, n: int) -> float:
+    """A quantity at a fixed point with this variance, 1/(n-1); NaN where the variance alone does not say."""
+    if quantity == "sample_variance":
+        return variance
+    if quantity == "marginal_variance":
+        return variance * (n - 1) / n
+    if method in SIMPLEX and n <= d + 1:
+        if quantity == "covariance_error":  # n - 1 equal eigenvalues, and d - n + 1 zeros
+            return np.sqrt((n - 1) * (variance * d / n - 1) ** 2 + d - n + 1)
+        if quantity == "overlap":  # <x_i, x_j> = -variance d / n
+            return variance * np.sqrt(d) / n
+    return np.nan
+
+
+def draws_error(d: int, n: int) -> float:
+    """Root mean square Frobenius distance, 1/n, between the covariance of n draws of a standard normal and its own:
+    E |C - I|^2 = d (d + 1) (n - 1) / n^2 + d / n^2, from the variances and covariances of a Wishart matrix."""
+    return np.sqrt(d * (d + 1) * (n - 1) + d) / n
+
+
+def law_at(series: Series, quantity: str, d: int, n: int, knobs: tuple = ()) -> float:
+    """The exact law at one point of a series on a standard normal, or NaN."""
+    variance = variance_law(series.method, d, n, series.kernel, series.rule, series.alpha, knobs)
+    return quantity_of(quantity, series.method, variance, d, n)
+
+
+def limit_at(series: Series, quantity: str, d: int, n: int, knobs: tuple = ()) -> float:
+    """Ba et al.'s prediction at one point of a series, where it is not just `law_at`; else NaN. It is for the exact force."""
+    if series.method == "mmd" and dict(knobs).get("method.driving", "closed_form") != "closed_form":
+        return np.nan
+    variance = variance_limit(series.method, d, n, series.kernel, series.rule, series.alpha)
+    return quantity_of(quantity, series.method, variance, d, n)
+
+
+def between(values, *inner: float) -> list[int]:
+    """Whole numbers over the range of `values`, geometrically spaced, with all of them and `inner` where in range."""
+    low, high = min(values), max(values)
+    spaced = np.geomspace(low, high, STOPS).round().astype(int).tolist()
+    return sorted({*spaced, *values, *(int(v) for v in inner if low <= v <= high)})
+
+
+def curves_of(grid: Grid, quantity: str, axis: str) -> list[Curve]:
+    """Everything that theory has to say about a grid, for one quantity along one axis."""
+    curves = []
+
+    def points(pairs, value):
+        at = [(float(place(axis, d, n)), float(value(d, n))) for d, n in pairs]
+        return [(x, y) for x, y in at if np.isfinite(y)]
+
+    def draw(kind, label, series, at):
+        if at:
+            curves.append(Curve(kind, label, series, *map(list, zip(*at))))
+
+    def grey(kind, value):
+        for label, at in apart({label: points(pairs, value) for label, pairs in lines_of(grid, axis).items()}).items():
+            draw(kind, label, None, at)
+
+    if quantity in ("sample_variance", "marginal_variance"):
+        here = {d: true_variance(grid.target, d) for d in grid.dims}
+        grey("exact", lambda d, n: here.get(d, np.nan))
+    if grid.target != "gaussian":
+        return curves
+    if quantity == "covariance_error":
+        grey("draws", draws_error)
+    if quantity == "mean_location":
+        grey("band", lambda d, n: 2 * theory.mean_band(d, n))
+    for one in all_series(grid, axis):
+        if axis == "particles":
+            pairs = [(one.d, n) for n in between(grid.particles, one.d + 1)]
+        else:
+            pairs = [(d, one.n) for d in between(grid.dims, one.n - 1)]
+        draw("law", "", one, points(pairs, lambda d, n: law_at(one, quantity, d, n, grid.knobs)))  # noqa: B023
+        if quantity in ("sample_variance", "marginal_variance"):
+            draw("limit", "", one, points(pairs, lambda d, n: limit_at(one, quantity, d, n, grid.knobs)))  # noqa: B023
+    return curves
+
+
+def lines_of(grid: Grid, axis: str) -> dict[str, list[tuple[int, int]]]:
+    """The pairs (d, n) along the x axis, for each value of the other one."""
+    if axis == "particles":
+        return {f"d = {d}": [(d, n) for n in between(grid.particles)] for d in grid.dims}
+    return {f"n = {n}": [(d, n) for d in between(grid.dims)] for n in grid.particles}
+
+
+def apart(lines: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+    """Lines by their labels; one without a label where they do not differ."""
+    every = sorted({point for line in lines.values() for point in line})
+    same = len({y for _, y in every}) <= 1 or len(set(map(tuple, lines.values()))) == 1
+    return {"": every} if same else lines
+
+
+def laws_of(grid: Grid, quantity: str, axis: str) -> dict[tuple[Series, int, int], float]:
+    """The exact law, or NaN, at every point that the grid can give: by series, d and n."""
+    if grid.target != "gaussian":
+        return {}
+    return {
+        (series, d, n): law_at(series, quantity, d, n, grid.knobs)
+        for series in all_series(grid, axis)
+        for d in ([series.d] if series.d else grid.dims)
+        for n in ([series.n] if series.n else grid.particles)
+    }

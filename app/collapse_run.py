@@ -1,0 +1,157 @@
+"""One run of a sweep, recorded step by step, and the small figures that show its particles becoming a simplex."""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+import numpy as np
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Span
+from bokeh.plotting import figure
+
+from app.collapse_figures import GREY, SHORT
+from stein_core import Recipe, stream, target_of
+
+SHOTS = 60  # kept of a run, geometrically spaced: most happens at first
+LOOKS = 600  # frames that they are picked from
+
+
+class Shot(NamedTuple):
+    """What the figures show of one step. norms (m,): |x| / sqrt(d); cosines: of all pairs; plane (m, 2): the first two
+    coordinates. Locations are relative to the target's mean."""
+
+    step: int
+    norms: np.ndarray
+    cosines: np.ndarray
+    plane: np.ndarray
+    attraction: float
+    repulsion: float
+    force: float
+
+
+class Recording(NamedTuple):
+    """A run's shots in order; sd: the target's standard deviations in the first two coordinates, or None."""
+
+    recipe: Recipe
+    shots: list[Shot]
+    sd: np.ndarray | None
+
+
+def record(recipe: Recipe, steps: int, at: Callable[[int], None], cancelled: Callable[[], bool]) -> Recording:
+    """Repeat a run for `steps` steps. at: hears how far it is; cancelled: asked at every frame. It compiles: never on an
+    event loop."""
+    target = target_of(recipe.spec)
+    mean = target.center if target.mean is None else target.mean
+    marks = {0, *np.geomspace(1, max(steps, 1), SHOTS).round().astype(int).tolist()}
+    every, due, shots = max(1, steps // LOOKS), 0, []
+    for frame in stream(recipe, steps, every):
+        if cancelled():
+            break
+        at(frame.step)
+        passed = sum(mark <= frame.step for mark in marks)
+        if passed > due:
+            due = passed
+            shots.append(shot_of(frame, mean))
+    sd = None if target.variance is None else np.sqrt(np.resize(target.variance, 2))
+    return Recording(recipe, shots, sd)
+
+
+def shot_of(frame, mean) -> Shot:
+    """What the figures show of a frame."""
+    x = frame.locations - mean
+    norms = np.linalg.norm(x, axis=1)
+    unit = x / np.maximum(norms, 1e-30)[:, None]
+    pairs = np.triu_indices(len(x), 1)
+    plane = np.zeros((len(x), 2))
+    plane[:, : min(2, x.shape[1])] = x[:, :2]
+    sizes = (frame.metrics[name] for name in ("attraction", "repulsion", "force"))
+    return Shot(frame.step, norms / np.sqrt(x.shape[1]), (unit @ unit.T)[pairs], plane, *sizes)
+
+
+class Figures:
+    """Four small figures of one recorded run: norms, angles and forces over the steps, and the first two coordinates at
+    the step that is looked at."""
+
+    def __init__(self):
+        something = [1.0, 2.0]  # Bokeh warns of axes without data
+
+        def source(*names):
+            return ColumnDataSource({name: something for name in names})
+
+        self.spread = {name: source("step", "low", "q1", "mid", "q3", "high") for name in ("norms", "cosines")}
+        self.forces = source("step", "attract", "repulse", "total")
+        self.plane, self.circle = source("x", "y"), source("x", "y")
+        self.cursors, self.goals = [], {}
+        self.all = [
+            self._over_steps("norms", "norm |x| / √d"),
+            self._over_steps("cosines", "cosine of pairs"),
+            self._forces(),
+            self._plane(),
+        ]
+
+    def _small(self, title: str, **options):
+        made = figure(height=230, min_width=240, sizing_mode="stretch_width", title=title, tools="pan,reset,save",
+                      toolbar_location=None, **options)  # fmt: skip
+        made.title.text_font_size, made.title.text_font_style = "12px", "normal"
+        made.axis.major_label_text_font_size = "11px"
+        return made
+
+    def _timed(self, title: str, **options):
+        made = self._small(title, x_axis_type="log", **options)
+        made.xaxis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.xaxis.axis_label, made.xaxis.axis_label_text_font_style = "step", "normal"
+        cursor = Span(dimension="height", line_color=GREY, line_width=1.5)
+        made.add_layout(cursor)
+        self.cursors.append(cursor)
+        return made
+
+    def _over_steps(self, name: str, title: str):
+        made = self._timed(title)
+        source = self.spread[name]
+        made.varea("step", "low", "high", source=source, fill_color="#56B4E9", fill_alpha=0.3)
+        made.varea("step", "q1", "q3", source=source, fill_color="#56B4E9", fill_alpha=0.5)
+        made.line("step", "mid", source=source, line_color="#0072B2", line_width=2)
+        self.goals[name] = Span(dimension="width", line_color="#D55E00", line_dash="dashed", line_width=2, visible=False)
+        made.add_layout(self.goals[name])
+        return made
+
+    def _forces(self):
+        made = self._timed("size of the forces", y_axis_type="log")
+        made.yaxis.formatter = CustomJSTickFormatter(code=SHORT)
+        looks = {"attract": ("#0072B2", "dashed"), "repulse": ("#D55E00", "dotted"), "total": (GREY, "solid")}
+        for name, (colour, dash) in looks.items():
+            label = {"attract": "attraction", "repulse": "repulsion", "total": "sum"}[name]
+            made.line("step", name, source=self.forces, line_color=colour, line_dash=dash, line_width=2, legend_label=label)
+        legend = made.legend[0]
+        legend.location, legend.label_text_font_size, legend.padding, legend.spacing = "bottom_left", "11px", 2, -4
+        legend.background_fill_alpha = 0.5
+        return made
+
+    def _plane(self):
+        made = self._small("first two coordinates", match_aspect=True)
+        made.line("x", "y", source=self.circle, line_color=GREY, line_dash="dashed", line_width=1.5)
+        made.scatter("x", "y", source=self.plane, size=7, fill_color="#0072B2", line_color="#0072B2", fill_alpha=0.7)
+        return made
+
+    def show(self, recording: Recording, norm: float | None, cosine: float | None) -> None:
+        """Draw a recording. norm, cosine: where the simplex has them, or None."""
+        shots = [shot for shot in recording.shots if shot.step > 0]  # the axis is logarithmic
+        for name, source in self.spread.items():
+            usable = [shot for shot in shots if len(getattr(shot, name))]
+            levels = [np.quantile(getattr(shot, name), (0, 0.25, 0.5, 0.75, 1)) for shot in usable]
+            columns = zip(("low", "q1", "mid", "q3", "high"), np.array(levels).reshape(-1, 5).T.tolist())
+            source.data = {"step": [shot.step for shot in usable], **dict(columns)}
+        for name, goal in (("norms", norm), ("cosines", cosine)):
+            self.goals[name].update(visible=goal is not None, location=goal or 0.0)
+        self.forces.data = {
+            "step": [shot.step for shot in shots], "attract": [shot.attraction or np.nan for shot in shots],
+            "repulse": [shot.repulsion or np.nan for shot in shots], "total": [shot.force or np.nan for shot in shots],
+        }  # fmt: skip
+        if recording.sd is not None:
+            turn = np.linspace(0, 2 * np.pi, 73)
+            self.circle.data = {"x": recording.sd[0] * np.cos(turn), "y": recording.sd[1] * np.sin(turn)}
+
+    def look(self, shot: Shot) -> None:
+        """Show one step."""
+        self.plane.data = {"x": shot.plane[:, 0], "y": shot.plane[:, 1]}
+        for cursor in self.cursors:
+            cursor.location = max(shot.step, 1)

@@ -1,0 +1,194 @@
+"""Long computations beside the pages: sweeps, one at a time for the whole server, and recordings of single runs."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import queue
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Callable
+
+from stein_core import Recipe, cache_folder
+from stein_core.sweeps import Store, run_sweep
+
+log = logging.getLogger(__name__)
+THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2  # of a sweep: the pages that play want the other cores
+PATIENCE = 1.0  # seconds that the end of the process waits for a sweep to stop between two steps
+STOPPING = threading.Event()  # the process ends: whatever runs beside the pages stops soon
+
+
+class Threads(ThreadPoolExecutor):
+    """A ThreadPoolExecutor on daemon threads. Python lets an ordinary one run all that it was given before it ends."""
+
+    def __init__(self, count: int, name: str):
+        super().__init__(count, name)
+        self._waiting: queue.SimpleQueue = queue.SimpleQueue()
+        self._running: set[Future] = set()
+        self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
+
+    def submit(self, work: Callable, /, *arguments, **keywords) -> Future:
+        future = Future()
+        self._waiting.put((future, work, arguments, keywords))
+        with self._starting:
+            while self._names:
+                threading.Thread(target=self._run, name=self._names.pop(0), daemon=True).start()
+        return future
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs."""
+        return bool(self._running)
+
+    def _run(self):
+        while True:
+            self._one(*self._waiting.get())
+
+    def _one(self, future: Future, work: Callable, arguments, keywords):
+        if not future.set_running_or_notify_cancel():
+            return
+        self._running.add(future)
+        try:
+            future.set_result(work(*arguments, **keywords))
+        except BaseException as error:
+            future.set_exception(error)
+        self._running.discard(future)
+
+
+SWEEPERS = Threads(THREADS, "sweep")
+LOOKERS = Threads(1, "look-up")  # what takes a moment
+RECORDERS = Threads(1, "recorder")  # what takes long
+
+
+@lru_cache(maxsize=1)
+def store() -> Store:
+    """The rows that every sweep on this machine shares, the command line's too."""
+    return Store(cache_folder() / "sweeps.sqlite")
+
+
+class Job:
+    """One sweep. state: "waiting", "running", "done", "cancelled" or "failed"; rows: what has come so far, in the end all
+    that there are of `recipes`, whoever computed it; done, total and left (estimated seconds, None before the first row);
+    error: what went wrong."""
+
+    def __init__(self, recipes: list[Recipe]):
+        self.recipes = recipes
+        self.state, self.error = "waiting", ""
+        self.rows: list[dict[str, Any]] = []
+        self.done, self.total, self.left = 0, len(recipes), None
+        self._cancelled = False
+
+    @property
+    def active(self) -> bool:
+        """Whether rows may still come."""
+        return self.state in ("waiting", "running")
+
+    def cancel(self) -> None:
+        """Stop soon; rows that have finished are kept."""
+        self._cancelled = True
+        if self.state == "waiting":
+            self.state = "cancelled"
+
+    def cancelled(self) -> bool:
+        """Whether to stop: asked to, or the server is going down."""
+        return self._cancelled or STOPPING.is_set()
+
+    def heard(self, row: dict[str, Any], done: int, total: int, left: float) -> None:
+        """`run_sweep` has stored a row."""
+        self.done, self.left = done, left
+        self.rows.append(row)
+
+    def run(self) -> None:
+        """Compute, on the calling thread."""
+        if self.cancelled():
+            self.state = "cancelled"
+            return
+        self.state = "running"
+        try:
+            self.rows = run_sweep(self.recipes, store(), executor=SWEEPERS, report=self.heard, cancelled=self.cancelled)
+            self.done = len(self.rows)
+            self.state = "cancelled" if self.cancelled() else "done"
+        except Exception as error:  # a page shows it
+            log.exception("sweep")
+            self.error, self.state = str(error), "failed"
+
+
+class Line:
+    """Jobs in the order in which they came, one at a time, on one daemon thread."""
+
+    def __init__(self):
+        self._jobs: queue.Queue[Job] = queue.Queue()
+        self._all: list[Job] = []
+        self._thread = None
+        self._lock = threading.Lock()
+
+    def add(self, job: Job) -> None:
+        """Run it when those before it have ended."""
+        with self._lock:
+            self._all = [one for one in self._all if one.active] + [job]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="sweeps", daemon=True)
+                self._thread.start()
+        self._jobs.put(job)
+
+    def ahead(self, job: Job) -> int:
+        """How many others it waits for."""
+        with self._lock:
+            before = self._all[: self._all.index(job)] if job in self._all else []
+        return sum(one.active for one in before)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get().run()
+
+
+    def cancel(self) -> list[Job]:
+        """Cancel everything; the jobs that had not ended."""
+        with self._lock:
+            jobs = [one for one in self._all if one.active]
+        for job in jobs:
+            job.cancel()
+        return jobs
+
+
+LINE = Line()
+
+
+@atexit.register
+def stop() -> bool:
+    """The process ends: stop whatever runs beside the pages. False where something goes on: a compilation cannot be
+    stopped."""
+    STOPPING.set()
+    jobs, until = LINE.cancel(), time.monotonic() + PATIENCE
+    while busy := any(job.active for job in jobs) or any(threads.busy for threads in (SWEEPERS, LOOKERS, RECORDERS)):
+        if time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    return not busy
+
+
+def in_background(
+    work: Callable[[], Any],
+    tell: Callable[[Any], None],
+    failed: Callable[[str], None],
+    wanted: Callable[[], bool] = lambda: True,
+    threads: Threads = LOOKERS,
+) -> None:
+    """Do `work` on another thread, then `tell` its result there (or what failed). wanted: asked when its turn has come;
+    where nobody waits for it any more, nothing is done."""
+
+    def run():
+        if STOPPING.is_set() or not wanted():
+            return
+        try:
+            result = work()
+        except Exception as error:
+            log.exception("background")
+            failed(str(error))
+        else:
+            tell(result)
+
+    threads.submit(run)

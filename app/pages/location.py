@@ -1,0 +1,223 @@
+"""Page "Location and variance": SMI's particles in both of their spaces side by side."""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+import numpy as np
+import panel_material_ui as pmui
+from scipy.special import expit
+
+from app.live import KEYS, PRESETS, Live
+from app.run import Run
+from app.scene import card, density
+from app.session import FIRST_CAPACITY
+from app.setup import Setup
+from app.views import Panel, rows
+from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
+from stein_core.fixed_points import FixedPoint, two_guides, why_none
+
+AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the scale card, with their first extents
+FAULT = "normal_twice"
+CARDS = (  # title, method, whether it is the scale card, read-outs
+    ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
+    ("SMI: scales", 0, True, ("within_variance", "components")),
+    ("SVGD: locations", 1, False, ("marginal_variance", "force")),
+)
+HELP = (
+    "One particle of SMI is a whole normal distribution: a location and a scale in each dimension. The same forces act "
+    f"in both spaces; arrows have a scale of their own in each. {KEYS}"
+)
+BUG = (
+    "From 0.16 to 0.22 NumPyro's SteinVI computes each guide's density with a scale that went through softplus twice. "
+    "Both locations then go to the centre and sds collapse, mostly one in each guide. The SMI paper's figure 8 describes "
+    "just that; correct SMI splits along one axis."
+)
+
+
+def on_axis(u: np.ndarray, axis: str) -> tuple[np.ndarray, np.ndarray]:
+    """The coordinate on `axis` of the unconstrained u (sd = softplus(u)), and its derivative, which carries forces."""
+    sd, slope = np.logaddexp(0.0, u), expit(u)
+    return {"u": (u, np.ones_like(u)), "sd": (sd, slope), "variance": (sd**2, 2.0 * sd * slope)}[axis]
+
+
+def background_of(axis: str) -> int:
+    """Index of the scale card's background; that of the locations is 0."""
+    return 1 + list(AXES).index(axis)
+
+
+class Spaces:
+    """The view: SMI's locations, SMI's scales on the chosen axis, SVGD's locations. See `app.scene.SideBySide`."""
+
+    def __init__(self, axis: str):
+        self.axis = axis
+        self.point: FixedPoint | None = None  # of what was last shown
+        self.why_none = ""
+
+    def scene(self, specs: Sequence[Spec]) -> dict:
+        here = density(specs[0].target, specs[0].dim)
+        cards = [
+            card(
+                title, [DIAGNOSTICS[name] for name in names], accent=1 - method, edit=not scales,
+                background=background_of(self.axis) if scales else 0,
+                note="Point masses have no scale." if scales and specs[0].guide == "point" else "",
+            )
+            for title, method, scales, names in CARDS
+        ]  # fmt: skip
+        coordinates = target_of(specs[0]).coordinates[:2]
+        scales = [
+            {
+                "extent": [*extent, *extent], "equal": True, "labels": [f"{axis} of {name}" for name in coordinates],
+                "contours": [], "image": None, "curve": None, "grows": True,
+            }
+            for axis, extent in AXES.items()
+        ]  # fmt: skip
+        return {"cards": cards, "backgrounds": [{**here, "grows": True}, *scales]}
+
+    def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
+        (smi, svgd), spec, axis = run.frames, run.steppers[0].spec, self.axis
+        knobs = {name: value for name, value in run.knobs.items() if name in spec.knobs()}
+        self.point, self.why_none = two_guides(spec, knobs), why_none(spec, knobs)
+        has_scale = spec.guide != "point"
+        scales = rows_of_scales(smi, axis) if has_scale else np.empty((0, 8))
+        if spec.guide == FAULT:  # its density is not that of its draws
+            metrics = [{**metrics[0], "components": np.nan, "mixture_elbo": np.nan}, metrics[1]]
+        first, second, third = ([metrics[method][name] for name in names] for _, method, _, names in CARDS)
+        return [
+            Panel(smi.step, first, rows(smi), has_scale, 0, locations_of(self.point, spec.dim)),
+            Panel(smi.step, second, scales, False, background_of(axis), scales_of(self.point, axis, spec.dim)),
+            Panel(svgd.step, third, rows(svgd), False),
+        ]
+
+
+def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
+    """What the scale card draws of a frame, (m, 8) as in `app.views.Panel`: the scale coordinates of the first two
+    dimensions, and the forces on u pushed forward to them."""
+    d = frame.locations.shape[1]
+    shown = slice(d, d + min(d, 2))
+    value, slope = on_axis(frame.particles[:, shown], axis)
+    table = np.zeros((len(value), 4, 2), np.float32)
+    parts = value, np.zeros_like(value), slope * frame.attract[:, shown], slope * frame.repulse[:, shown]
+    for k, part in enumerate(parts):
+        table[:, k, : part.shape[1]] = part
+    return table.reshape(-1, 8)
+
+
+def locations_of(point: FixedPoint | None, dim: int) -> np.ndarray:
+    """The fixed points in the location space: the pair may split along any axis, one that is not shown too."""
+    if point is None:
+        return np.empty((0, 2))
+    a = point.location
+    unseen = [(0, 0)] * (dim > 2)
+    return np.array([(a, 0), (-a, 0), (0, a), (0, -a), *unseen] if a > 0 else [(0, 0)])
+
+
+def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
+    """The fixed points in the scale space."""
+    if point is None:
+        return np.empty((0, 2))
+    unseen = [(1.0, 1.0)] * (dim > 2)
+    sd = np.array([(point.scale, 1.0), (1.0, point.scale), *unseen] if point.location > 0 else [(1.0, 1.0)])
+    return on_axis(np.log(np.expm1(sd)), axis)[0]
+
+
+class Location(Live):
+    plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
+    presets = PRESETS["location"]
+    marks = {
+        "attract": "Attraction", "repulse": "Repulsion", "sum": "Sum", "guides": "Guides", "fixed": "Fixed points",
+        "trails": "Trails",
+    }  # fmt: skip
+    drawn = ["attract", "repulse", "guides", "fixed"]
+
+    def __init__(self, shell, query: dict[str, str]):
+        query = dict(query)
+        axis = query.pop("axis", "sd")
+        self.view = Spaces(axis if axis in AXES else "sd")
+        super().__init__(shell, query, self.view)
+        self.target.options = {e.label: e.name for e in TARGETS.entries() if e.facts["dims"][1] > 1}
+        self.axis = pmui.Select(
+            label="Scales as", options=list(AXES), value=self.view.axis, size="small", width=120, margin=(6, 8)
+        )
+        self.axis.param.watch(self.turned_axis, "value")
+        self.fault = pmui.Toggle(label="Show NumPyro's bug", icon="bug_report", size="small", margin=(2, 8))
+        self.fault.param.watch(lambda event: self.chosen(guide=FAULT if event.new else None), "value")
+        text = {"variant": "body2", "sizing_mode": "stretch_width", "margin": (2, 8)}
+        self.components = pmui.Typography("–", variant="h5", margin=(2, 8))
+        self.meaning, self.variances, self.exact = (pmui.Typography("", **text) for _ in range(3))
+        self.sidebar = [
+            self.preset, self.about, self.target, self.dim, self.guide, *self.sliders[:6], self.optimizer, self.draws,
+            *self.sliders[6:],
+        ]  # fmt: skip
+        column = {"sizing_mode": "stretch_width", "min_width": 300, "margin": (4, 8)}
+        self.main = [
+            pmui.Column(
+                *self.warnings,
+                self.transport,
+                pmui.FlexBox(self.show_marks, self.axis, self.exports, sizing_mode="stretch_width"),
+                self.stage,
+                pmui.FlexBox(
+                    pmui.Column(self.components, self.meaning, self.variances, self.exact, **column),
+                    pmui.Column(self.fault, pmui.Typography(BUG, **text), **column),
+                    sizing_mode="stretch_width",
+                ),
+                self.reading,
+                pmui.Typography(HELP, variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
+                sizing_mode="stretch_width",
+                margin=(4, 12),
+            )
+        ]  # fmt: skip
+        self.quietly(self.show_setup, self.session.linked())
+
+    def unfit(self, setup: Setup) -> str:
+        if setup.methods != self.plain.methods:
+            return "This page shows SMI beside SVGD; the link's methods were left out."
+        if setup.spec("smi", FIRST_CAPACITY).dim < 2:
+            return "This page needs two dimensions; the link's target was left out."
+        return ""
+
+    def show_setup(self, setup: Setup):
+        super().show_setup(setup)
+        self.dim.start = max(2, self.dim.start)
+        self.fault.value = setup.guide == FAULT
+
+    def refresh(self):
+        super().refresh()
+        if not (self.session.metrics and self.session.frames):  # a new choice compiles
+            self.components.object = "–"
+            for text in (self.meaning, self.variances, self.exact):
+                text.object = ""
+            return
+        smi, count = self.session.metrics[0], len(self.session.frames[0].locations)
+        setup, point = self.session.linked(), self.view.point
+        known = np.isfinite(smi["components"]) and setup.guide != FAULT
+        self.components.object = f"{smi['components']:.2f} of {count} components" if known else "– components"
+        self.meaning.object = (
+            "The effective number exp(L − L_up): 1 where all guides are alike, m where none overlap."
+            if known
+            else "Point masses have no effective number." if setup.guide == "point"
+            else "The density is not that of the draws, so there is no effective number and no ELBO."
+        )  # fmt: skip
+        exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
+        truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
+        self.variances.object = (
+            f"Variance, mean over the dimensions: {smi['marginal_variance']:.4g} = within {smi['within_variance']:.4g} + between "
+            f"{smi['between_variance']:.4g}; the target's is {truth}."
+        )
+        if point is None:
+            self.exact.object = f"The exact fixed point is {self.view.why_none}."
+        elif point.location == 0:
+            self.exact.object = "Exact fixed point: both guides are the target itself."
+        else:
+            self.exact.object = (
+                f"Exact fixed point: locations ±{point.location:.4f}, sd {point.scale:.4f} and variance "
+                f"{point.variance:.4f} on one axis; 0, 1 and 1 across."
+                + " It does not hold: with this much repulsion one guide narrows." * (not point.stable)
+            )
+
+    def turned_axis(self, event):
+        self.view.axis = event.new
+        self.session.redraw()
+
+    def link_of(self, setup: Setup) -> str:
+        return super().link_of(setup) + f"&axis={self.view.axis}" * (self.view.axis != "sd")
