@@ -1,5 +1,6 @@
 """Shared by all tests: the compile counter. Steppers are shared through stein_core.compile."""
 
+import gc
 import os
 from contextlib import contextmanager
 
@@ -8,9 +9,22 @@ import pytest
 from checks import COMPILE, TRACE
 
 import stein_core
+from stein_core import bands, batches, runner
 
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+    """Each module starts without the last one's programs: every compiled one takes memory maps, of which a process has
+    65,530 on Linux, and XLA crashes without a word when there are no more."""
+    yield
+    runner._steppers.clear()
+    batches._compiled.cache_clear()
+    bands._drawer.cache_clear()
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture

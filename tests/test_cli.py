@@ -27,6 +27,7 @@ from stein_core import (
     collect,
     stream,
 )  # fmt: skip
+from stein_core.sweeps import Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]
@@ -81,7 +82,7 @@ def test_a_knob_value_may_come_in_any_type(same):
 def test_specs_and_recipes_refuse_what_does_not_fit():
     bad = [
         (lambda: Spec(method="svgd", guide="normal"), "unknown guide for method 'svgd': 'normal'. Allowed: point"),
-        (lambda: Spec(capacity=12), "capacity = 12 is not a power of two"),
+        (lambda: Spec(capacity=13), "capacity = 13 is odd"),
         (lambda: Spec(draws=0), "draws = 0 is out of range"),
         (lambda: Recipe(spec_of("svgd"), {"method.alpa": 1}), "did you mean 'method.alpha'"),
         (
@@ -190,7 +191,7 @@ def test_run_prints_a_table_without_json(run):
     (["--kernel", "rfb"], "did you mean 'rbf'"),
     (["--bandwidth", "medain"], "did you mean 'median'"),
     (["--optimizer", "adma"], "did you mean 'adam'"),
-    (["--dim", "3"], "dim = 3 is out of range; allowed: 2 to 2"),
+    (["--dim", "3"], "dim = 3 is odd"),
     (["--particles", "0"], "particles = 0 is out of range"),
     (["--particles", "5000"], "5000"),
     (["--set", "method.step_size"], "has no '='"),
@@ -213,6 +214,72 @@ def test_diverged_run_exits_with_3_and_says_where(run):
     result = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert code == 3 and result["steps"] < 10
     assert f"error: diverged at step {result['steps'] + 1}; try a smaller method.step_size." in err
+
+
+# ---------------------------------------------------------------- sweeps
+
+GRID = ["sweep", "variance-collapse", "--methods", "langevin", "--dims", "1,3", "--particles", "6", "--seeds", "2", "--stages", "1"]
+GRID += ["--most", "700", "--workers", "2"]
+
+
+def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
+    store, exported = tmp_path / "s.sqlite", tmp_path / "rows.json"
+    code, out, err = run(*GRID, "--set", "init.spread=2", "--store", store)
+    header, *lines = [line.split() for line in out.splitlines()]
+    assert code == 0 and "error" not in err and header[:3] == ["target", "method", "dim"] and len(lines) == 4
+    assert [line[2] for line in lines] == ["1", "1", "3", "3"] and {line[1] for line in lines} == {"langevin"}
+    kept = Store(store).rows()
+    again = run(*GRID, "--set", "init.spread=2.0", "--store", store)
+    assert again[:2] == (0, out) and Store(store).rows() == kept  # not one was computed again
+    code, shown, _ = run("sweep", "show", "--store", store)
+    assert code == 0 and sorted(shown.splitlines()) == sorted(out.splitlines())
+
+    code, out, _ = run("sweep", "show", "--store", store, "--export", exported)
+    assert code == 0 and not out
+    plain = json.loads(exported.read_text(), parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
+    assert {"made", "by", "device", "jax", "numpy"} <= set(plain)
+    assert [row["key"] for row in plain["rows"]] == [row["key"] for row in kept]
+    assert [row["sample_variance"] for row in plain["rows"]] == pytest.approx([row["sample_variance"] for row in kept], rel=1e-5)
+    for row in plain["rows"]:
+        recipe = Recipe.from_dict(row["recipe"])
+        assert recipe.knobs["init.spread"] == 2.0 and recipe.spec.dim == row["dim"] and recipe.seed == row["seed"]
+        assert set(DIAGNOSTICS) <= set(row) and row["mixture_elbo"] is None and row["force"] > 0
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (["--methods", "langevn"], "did you mean 'langevin'"),
+    (["--dims", "1,two"], "--dims = '1,two'; allowed: int values with commas between."),
+    (["--dims", "0"], "dim = 0 is out of range"),
+    (["--particles", "0"], "particles = 0 is out of range"),
+    (["--target", "bananna"], "did you mean 'banana'"),
+    (["--kernels", "rfb"], "did you mean 'rbf'"),
+    (["--rules", "medain"], "did you mean 'median'"),
+    (["--alphas", "-1", "--methods", "svgd"], "method.alpha = -1"),
+    (["--seeds", "0"], "seeds = 0 is too small"),
+    (["--set", "method.particles=5"], "is an axis of the grid; allowed: particles."),
+    (["--stop", "mean"], "did you mean 'means'"),
+    (["--least", "3"], "least = 3 is too small"),
+    (["--workers", "0"], "--workers = 0 is too small"),
+    (["--set", "init.spread"], "has no '='"),
+    (["--set", "init.sprad=1"], "did you mean 'init.spread'"),
+    (["--store", "no/such/folder/s.sqlite"], "there is no such folder"),
+], ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "")  # fmt: skip
+def test_a_wrong_sweep_exits_with_2_and_one_line(run, tmp_path, wrong, message):
+    code, out, err = run(*GRID, "--store", tmp_path / "s.sqlite", *wrong)
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert code == 2 and not out and len(errors) == 1 and message in errors[0]
+
+
+def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tmp_path, monkeypatch):
+    store = tmp_path / "s.sqlite"
+    store.write_bytes(b"no database" * 500)
+    code, out, err = run(*GRID, "--dims", "1", "--seeds", "1", "--set", "method.step_size=1000", "--store", store)
+    assert code == 3 and "diverged" in out and "was damaged; it is now" in err
+    code, _, err = run("sweep", "show", "--store", tmp_path / "none.sqlite")
+    assert code == 2 and "there is no such file" in err and not (tmp_path / "none.sqlite").exists()
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    code, _, err = run(*GRID, "--store", store, "--cluster", "local")
+    assert code == 2 and "pip install 'steinlab[cluster]'" in err
 
 
 def test_list_shows_every_entry_and_info_every_version(run):

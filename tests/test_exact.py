@@ -285,7 +285,7 @@ def test_ksd_and_mmd_in_plain_numpy():
 @pytest.mark.parametrize("power, diagonal", [(2.0, False), (1.0, True), (1.0, False)])
 def test_bisected_median_is_the_median(power, diagonal):
     n = 16
-    median = jax.jit(lambda squared, m: Pairs(squared, m).median(power, diagonal))
+    median = jax.jit(lambda squared, m: Pairs(squared, m, 2).median(power, diagonal))
     rng = np.random.default_rng(0)
     for m in [1, 2, 3, *range(4, n + 1)] * 3:
         x = rng.normal(size=(n, 2)) * 10.0 ** rng.integers(-3, 4)
@@ -296,3 +296,9 @@ def test_bisected_median_is_the_median(power, diagonal):
         values = (active.ravel() if diagonal else active[np.triu_indices(m, 1)]).astype(float) ** (power / 2)
         expected = np.median(values) ** (2 / power) if len(values) else 0.0
         np.testing.assert_allclose(median(squared, np.float32(m)), expected, rtol=1e-5, err_msg=str(m))
+
+
+def test_points_that_all_but_coincide_go_on_together():
+    "Without repulsion two points meet; 1e-20 apart their squared distance is no length any more."
+    frame = collect(Recipe(Spec("gaussian", method="svgd", capacity=2), {"method.particles": 2, "method.alpha": 0}), 1500)[-1]
+    assert frame.finite and frame.step == 1500 and frame.metrics["marginal_variance"] < 1e-6

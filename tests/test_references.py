@@ -17,6 +17,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.initialization import init_to_uniform
 
 from stein_core import BANDWIDTHS, KERNELS, OPTIMIZERS, Spec, compile
+from stein_core.forces import normal
 
 PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])  # of the target `correlated`
 
@@ -39,7 +40,8 @@ def reference_forces(kernel, rule, factor, particles, g, alpha):
         "median_log": lambda: np.median(pairs) / np.log(m),
         "numpyro": lambda: np.median(np.sqrt(square)) ** 2 / np.log(m),
         "fixed": lambda: 2.0,
-    }[rule]() if m > 1 or rule == "fixed" else 0.0  # fmt: skip
+        "root_dim": lambda: 2.0 * particles.shape[1],
+    }[rule]() if m > 1 or rule in ("fixed", "root_dim") else 0.0  # fmt: skip
     sigma = factor * np.sqrt((h if h > 0 else 1.0) / 2)
     u, r = square / (2 * sigma**2), np.sqrt(square)
     k = {
@@ -93,7 +95,7 @@ def test_forces_agree_with_plain_numpy(kernel, rule):
             particles = np.array(state.particles)
             particles[list(together)] = particles[:1]
             state = state._replace(particles=particles)
-            eps = jax.random.normal(jax.random.fold_in(state.key, state.step), (8, stepper.spec.draws, 2))
+            eps = normal(jax.random.fold_in(state.key, state.step), (8, stepper.spec.draws), 2)
             frame = stepper.look(state, knobs)
             psi = np.float64(frame.particles)
             g = reference_gradient(guide, psi, np.float64(eps)[:m])

@@ -1,11 +1,13 @@
 """A run and its link: everything done on the way can be repeated."""
 
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 
-from app.pages.particles import PRESETS
+from app.pages.location import Location
+from app.pages.particles import Particles
 from app.run import Run
 from app.session import FIRST_CAPACITY
 from app.setup import MOST_CHANGES, Setup
@@ -96,6 +98,7 @@ def test_where_one_method_diverges_all_stop_on_the_same_step():
     ({"kernel.name": "rfb"}, "did you mean 'rbf'"),
     ({"changes": "nonsense"}, "changes"),
     ({"steps": "-4"}, "steps = -4"),
+    ({"guide": "norml"}, "did you mean 'normal'"),
     ({"wat": "1"}, "'wat'"),
 ])  # fmt: skip
 def test_a_bad_link_names_what_is_wrong_and_keeps_the_rest(query, sentence):
@@ -117,7 +120,7 @@ def test_a_dragged_slider_does_not_outgrow_the_link():
 
 
 def parsed(query: str) -> dict[str, str]:
-    return dict(part.split("=") for part in query[1:].split("&"))
+    return dict(part.split("=") for part in query.split("&"))
 
 
 def replayed(run: Run) -> Run:
@@ -188,9 +191,34 @@ def test_rows_of_a_one_dimensional_frame_lie_on_the_axis():
     np.testing.assert_array_equal(table[:, 0], frame.particles[:, 0])
 
 
-def test_every_preset_is_a_link_without_a_problem():
-    assert len(PRESETS) >= 8 and len({preset["name"] for preset in PRESETS}) == len(PRESETS)
-    for preset in PRESETS:
-        setup, problems = Setup.from_query(dict(parse_qsl(preset["link"][1:])))
+@pytest.mark.parametrize("page", [Particles, Location])
+def test_every_preset_is_a_link_without_a_problem(page):
+    assert len(page.presets) >= 4 and len({preset["name"] for preset in page.presets}) == len(page.presets)
+    for preset in page.presets:
+        setup, problems = Setup.from_query(dict(parse_qsl(preset["link"])), page.plain)
         assert not problems and preset["text"].endswith(".")
-        assert Setup.from_query(parsed(setup.to_query()))[0] == setup
+        assert Setup.from_query(parsed(setup.to_query(page.plain)), page.plain)[0] == setup
+
+
+def test_a_method_with_stored_sets_grows_too():
+    setup = Setup(target="gaussian", methods=("resampled",), knobs={"method.particles": 8})
+    run = Run(setup, [compile(setup.spec("resampled", 8))])
+    run.advance(3)
+    stored = np.array(run.states[0].memory)
+    run.grow([compile(setup.spec("resampled", 16))])
+    assert np.abs(stored[:3]).min() > 0
+    np.testing.assert_array_equal(run.states[0].memory[:, :8], stored)
+    run.change("method.particles", 16)
+    assert run.advance(1) is None and run.look()[0].particles.shape == (16, 2)
+
+
+def test_a_knob_that_does_not_fit_the_others_is_refused_and_changes_nothing():
+    setup = Setup(target="gaussian", methods=("mmd",), knobs={"method.driving": "closed_form", "method.particles": 8})
+    run = Run(setup, [compile(setup.spec("mmd", 8))])
+    run.advance(2)
+    with pytest.raises(ValueError, match="closed_form"):
+        run.change("kernel.name", "imq")
+    assert "kernel.name" not in run.knobs and not run.changes
+    assert run.advance(2) is None and run.look()[0].step == 4
+    with pytest.raises(ValueError, match="closed_form"):
+        replace(setup, changes=((3, "kernel.name", "imq"),))

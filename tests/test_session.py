@@ -34,7 +34,7 @@ class Desk:
     def __init__(self, **fields):
         self.screen, self.news = Screen(), {}
         self.session = Session(Setup(**{**SMALL, **fields}), self.screen, self.news.update)
-        self.session.start()
+        self.session.wake()
 
     def until(self, happened, seconds=60):
         end = time.monotonic() + seconds
@@ -142,6 +142,38 @@ def test_an_error_in_a_command_is_shown_and_the_session_goes_on(desk):
     d.at(at + 3)
 
 
+def test_a_refused_choice_is_said_and_what_runs_is_told_again(desk):
+    d = desk(target="ring")
+    d.at(2)
+    del d.news["setup"]
+    d.session.choose(dim=7)
+    d.until(lambda: "dim = 7" in d.news["alarm"])
+    d.until(lambda: "setup" in d.news)
+    assert d.news["setup"].dim is None and d.frame.locations.shape == (20, 2)
+
+
+def test_asleep_it_neither_steps_nor_looks_and_awake_it_goes_on(desk):
+    d = desk()
+    d.at(3)
+    d.session.sleep()
+    time.sleep(0.2)
+    at, frames = d.frame.step, len(d.screen.frames)
+    time.sleep(0.3)
+    assert d.frame.step == at and len(d.screen.frames) == frames
+    d.session.wake()
+    d.at(at + 3)
+    assert d.news["playing"] is True
+
+
+def test_a_guide_for_the_methods_that_allow_it(desk):
+    d = desk(methods=("svgd", "smi"), guide="point")
+    d.at(2)
+    assert (d.session.frames[1].scales == 0).all()
+    setup, _ = d.session.shown()
+    assert "guide='point'" in setup.recipe("smi", 32).to_python(1)
+    assert Setup.from_query(dict([part.split("=") for part in setup.to_query().split("&")]))[0] == setup
+
+
 def test_sessions_are_independent(desk):
     one, two = desk(), desk(seed=1)
     one.at(3), two.at(3)
@@ -158,7 +190,7 @@ def test_the_last_choice_wins_while_compiling(desk):
     d.session.choose(target="banana")
     d.session.choose(target="ring")
     d.until(lambda: d.session.frames and d.session._run.setup.target == "ring")
-    assert d.news["setup"].target == "ring" and d.news["scene"]["labels"]
+    assert d.news["setup"].target == "ring" and d.news["scene"]["backgrounds"]
 
 
 def test_a_link_that_grows_on_the_way_starts_on_a_program_that_is_large_enough(desk):
@@ -179,7 +211,7 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():
     from app.controls import place, widget
-    from app.scene import scene
+    from app.scene import SideBySide
 
     for name, knob in all_knobs().items():
         heard = []
@@ -188,9 +220,10 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         place(made, knob, other)
         assert made.value == other and heard[-1] == (name, other)
     for target in TARGETS:
-        still = scene(Setup(target=target).spec("svgd", 8), ("svgd",))
-        assert still["titles"] == [METHODS["svgd"].label]
-        assert still["curve"] or (len(still["contours"]) >= 8 and still["image"])
+        still = SideBySide().scene([Setup(target=target).spec("svgd", 8)])
+        assert [card["title"] for card in still["cards"]] == [METHODS["svgd"].label]
+        (background,) = still["backgrounds"]
+        assert background["curve"] or (len(background["contours"]) >= 8 and background["image"])
 
 
 def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch):

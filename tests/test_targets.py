@@ -94,6 +94,60 @@ def test_gaussian_in_other_dimensions():
         )
 
 
+@pytest.mark.parametrize("name, density", [
+    ("two_gaussians", lambda x: 0.5 * (stats.norm.pdf(x, -0.5) + stats.norm.pdf(x, 0.5))),
+    ("cubic", lambda x: np.exp(-np.abs(x) ** 3 / 3) / 2.5758),  # the integral of exp(-|x|^3 / 3), to 5 digits
+])  # fmt: skip
+def test_toy_densities_in_one_dimension(name, density):
+    target = target_of(Spec(name, 1))
+    x = np.linspace(-9, 9, 20_001)
+    ours = np.exp(np.float64(jax.vmap(target.log_density)(np.float32(x)[:, None])))
+    np.testing.assert_allclose(ours, density(x), rtol=1e-3, atol=1e-7)
+    assert np.trapezoid(ours, x) == pytest.approx(1, abs=1e-4)
+    assert np.trapezoid(ours * x**2, x) == pytest.approx(float(target.variance[0]), rel=1e-4)
+    draws = np.float64(target.sample(jax.random.key(2), 200_000))[:, 0]
+    for power in (1, 2, 3, 4):
+        for odd in (1, np.sign(draws)):
+            expected = np.trapezoid(density(x) * x**power * (1 if np.isscalar(odd) else np.sign(x)), x)
+            assert z_scores(odd * draws**power, expected) < 5, power
+
+
+def test_only_the_first_of_many_coordinates_has_two_modes():
+    target, x = target_of(Spec("two_gaussians", 7)), np.linspace(-1, 2, 7)
+    rest = stats.norm.logpdf(x[1:]).sum()
+    first = np.log(0.5 * stats.norm.pdf(x[0], -0.5) + 0.5 * stats.norm.pdf(x[0], 0.5))
+    assert float(target.log_density(np.float32(x))) == pytest.approx(first + rest, rel=1e-5)
+    np.testing.assert_allclose(target.variance, [1.25] + [1.0] * 6)
+    assert target_of(Spec("cubic", 3)).sample(jax.random.key(0), 4).shape == (4, 3)
+
+
+STACKED = [name for name in TARGETS if TARGETS[name].facts.get("dim_step") == 2]
+
+
+@pytest.mark.parametrize("name", STACKED)
+def test_stacked_shapes_are_independent_copies(name):
+    one, three = target_of(Spec(name)), target_of(Spec(name, 6))
+    x = np.random.default_rng(3).normal(size=(20, 6))
+    copies = sum(jax.vmap(one.log_density)(np.float32(x[:, i : i + 2])) for i in (0, 2, 4))
+    np.testing.assert_allclose(jax.vmap(three.log_density)(np.float32(x)), copies, rtol=1e-5, atol=1e-5)
+    for fact in ("mean", "variance", "scale", "center"):
+        np.testing.assert_array_equal(getattr(three, fact), np.tile(getattr(one, fact), 3))
+    draws = np.float64(three.sample(jax.random.key(4), 40_000))
+    assert draws.shape == (40_000, 6) and len(three.coordinates) == len(set(three.coordinates)) == 6
+    _, plane = drawn(name)
+    for pair in (draws[:, :2], draws[:, 2:4], draws[:, 4:]):  # each copy has the distribution of the shape itself
+        for column, other in zip(pair.T, plane.T):
+            assert stats.ks_2samp(column, other[:100_000]).pvalue > 1e-4
+    ranks = stats.spearmanr(draws).statistic  # copies know nothing of each other
+    assert np.abs(ranks - np.kron(np.eye(3), np.ones((2, 2))) * ranks).max() < 5 / np.sqrt(40_000)
+    if one.covariance is not None:
+        np.testing.assert_allclose(three.covariance, np.kron(np.eye(3), one.covariance))
+        np.testing.assert_allclose(np.cov(plane.T), one.covariance, atol=0.03)
+        np.testing.assert_allclose(np.diag(three.covariance), three.variance)
+    with pytest.raises(ValueError, match="dim = 5 is odd; allowed for target"):
+        Spec(name, 5)
+
+
 # ---------------------------------------------------------------- posteriors with data
 
 

@@ -71,7 +71,7 @@ class Server:
 class Tab:
     """One page of the app, with what its console said and where its requests went."""
 
-    def __init__(self, browser, server, query=""):
+    def __init__(self, browser, server, query="", ready="window.steinlab && window.steinlab.frames > 0"):
         self.context = browser.new_context(
             viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
         )
@@ -82,7 +82,7 @@ class Tab:
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.page.add_init_script(KEEP_SOCKETS)
         self.page.goto(server.url + query)
-        self.wait("window.steinlab && window.steinlab.frames > 0", 120)
+        self.wait(ready, 120)
 
     def wait(self, condition: str, seconds: float = 15):
         self.page.wait_for_function(condition, timeout=1000 * seconds)
@@ -104,6 +104,12 @@ class Tab:
 
     def button(self, name: str):
         return self.page.get_by_role("button", name=name, exact=False).first
+
+    def wait_enabled(self, name: str, enabled: bool):
+        """Wait until a button can be clicked, or cannot."""
+        from playwright.sync_api import expect
+
+        expect(self.button(name)).to_be_enabled(enabled=enabled, timeout=15_000)
 
     def slide(self, label: str, keys: str, times: int = 1):
         slider = self.page.get_by_role("slider", name=label).first

@@ -1,0 +1,74 @@
+"""Going from page to page as a visitor does."""
+
+import time
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+SMALL = "?target=gaussian&methods=svgd"
+
+
+def test_pages_are_kept_and_rest_while_hidden(open_tab):
+    tab = open_tab(SMALL)
+    tab.wait("window.steinlab.step[0] > 20")
+    first = tab.page.evaluate_handle("window.steinlab")
+    tab.choose("Particles", "Location and variance")
+    tab.page.wait_for_url("**page=location*")
+    tab.wait("window.steinlab.count[0] === 2", 90)
+    assert tab.page.locator("canvas.plot:visible").count() >= 2
+    at = first.evaluate("hook => hook.step[0]")
+    time.sleep(0.7)
+    assert first.evaluate("hook => hook.step[0]") == at  # the hidden page's worker rests
+    tab.choose("Location and variance", "Particles")
+    tab.wait("window.steinlab.count[0] === 20")
+    assert "page=" not in tab.page.url
+    tab.wait(f"window.steinlab.step[0] > {at}")
+    assert tab.step() < at + 60  # it went on where it was
+
+
+def test_back_and_forward(open_tab):
+    tab = open_tab(SMALL + "&seed=3")
+    tab.choose("Particles", "Location and variance")
+    tab.page.wait_for_url("**page=location*")
+    tab.slide("alpha", "ArrowRight", 3)  # knobs add no entries to the history
+    tab.page.wait_for_url("**page=location*method.alpha*")
+    tab.page.go_back()
+    tab.wait("window.steinlab.count[0] === 20")
+    tab.page.wait_for_url("**seed=3*")
+    tab.page.get_by_role("combobox").filter(has_text="Particles").first.wait_for()
+    tab.page.go_forward()
+    tab.page.wait_for_url("**page=location*method.alpha*")
+    tab.wait("window.steinlab.count[0] === 2")
+
+
+def test_a_deep_link_opens_its_page_and_back_after_a_reload_builds_the_other(open_tab):
+    tab = open_tab(SMALL + "&seed=3")
+    tab.choose("Particles", "Location and variance")
+    tab.page.wait_for_url("**page=location*")
+    tab.page.reload()
+    tab.wait("window.steinlab && window.steinlab.count[0] === 2", 60)
+    assert tab.page.get_by_text("Challenger O-rings").count() == 0  # the other page is not even built
+    tab.page.go_back()
+    tab.wait("window.steinlab && window.steinlab.count.length === 1 && window.steinlab.count[0] === 20", 60)
+    tab.page.wait_for_url("**seed=3*")
+
+
+def test_an_unknown_page_is_said_and_the_first_one_shown(open_tab):
+    tab = open_tab(SMALL + "&page=%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E")
+    tab.page.get_by_text("unknown page").first.wait_for()
+    assert tab.page.evaluate("window.hacked") is None
+    assert tab.stage("count") == [20]
+
+
+def test_the_theme_holds_on_every_page(open_tab):
+    tab = open_tab(SMALL)
+    tab.button("Toggle theme").click()
+    tab.page.wait_for_url("**theme=dark*")
+    tab.choose("Particles", "Location and variance")
+    tab.page.wait_for_url("**page=location*theme=dark*")
+    tab.page.locator(".stage.dark:visible").first.wait_for()
+    tab.button("Toggle theme").click()
+    tab.page.wait_for_function("!location.search.includes('theme')")
+    tab.choose("Location and variance", "Particles")
+    tab.page.locator(".stage:not(.dark):visible").first.wait_for()

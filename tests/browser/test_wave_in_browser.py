@@ -1,0 +1,218 @@
+"""The page "1-D wave" as a visitor uses it."""
+
+import csv
+import time
+from urllib.parse import parse_qs, urlparse
+
+import numpy as np
+import pytest
+from chromium import Tab
+
+pytestmark = pytest.mark.browser
+
+PAGE = "?page=wave&methods=svgd,map&width=2"  # compiles soon
+# The panel of a method: where its frame is on screen, and what it shows.
+PANEL = """name => {
+  const seen = new Set();
+  let found = null;
+  const walk = view => {
+    if (!view || seen.has(view)) return;
+    seen.add(view);
+    if (view.model?.name === name && view.frame?.bbox.width > 0 && view.el.offsetParent !== null) found = view;
+    for (const child of view.child_views ?? []) walk(child);
+    for (const child of view._child_views?.values() ?? []) walk(child);
+  };
+  for (const root of Bokeh.index.roots) walk(root);
+  if (!found) return null;
+  const box = found.canvas_view.el.getBoundingClientRect();
+  const [band, , curves, , nuts, , , points] = found.model.renderers.map(r => r.data_source.data);
+  const at = (x, y) => [box.left + found.frame.x_scale.compute(x), box.top + found.frame.y_scale.compute(y)];
+  return {
+    mean: [...band.mean], low: [...band.low], high: [...band.high], curves: curves.ys.length, title: found.model.title.text,
+    nuts: [...nuts.low], x: [...points.x], y: [...points.y], origin: at(0, 0), unit: at(1, 1),
+  };
+}"""
+
+
+class Wave(Tab):
+    """The page with its panels."""
+
+    def panel(self, name="svgd"):
+        return self.page.evaluate(f"({PANEL})({name!r})")
+
+    def until(self, condition: str, name="svgd", seconds=20):
+        """Wait for a JavaScript condition on p, the panel of a method."""
+        self.wait(f"(() => {{ const p = ({PANEL})({name!r}); return p && ({condition}); }})()", seconds)
+
+    def at(self, x, y, name="svgd"):
+        """The place of a data point on the screen."""
+        panel = self.panel(name)
+        return [o + (u - o) * c for o, u, c in zip(panel["origin"], panel["unit"], (x, y))]
+
+    def linked(self, field):
+        return parse_qs(urlparse(self.page.url).query).get(field, [""])[0]
+
+    def reading(self) -> int:
+        return int(self.page.get_by_text("step ").first.inner_text().split("·")[0].removeprefix("step ").replace(",", ""))
+
+    def said(self, text: str):
+        self.page.get_by_text(text).first.wait_for(timeout=15_000)
+
+    def pause(self):
+        self.button("Pause").click()
+        self.button("Play").wait_for()
+        self.page.wait_for_url("**steps=*")
+
+
+@pytest.fixture
+def open_wave(chromium, server):
+    """open_wave(query) -> Wave, moving; at the end its console must be clean and every request local."""
+    tabs = []
+
+    def opened(query=PAGE):
+        tabs.append(Wave(chromium, server, query, ready="window.steinwave?.pictures > 1"))
+        return tabs[-1]
+
+    yield opened
+    for tab in tabs:
+        tab.close()
+
+
+def test_bands_move_in_every_panel_and_a_link_repeats_the_picture(open_wave):
+    tab = open_wave()
+    tab.until("Number.isFinite(p.mean[100]) && p.curves === 5")
+    tab.until("p.curves === 1", "map")
+    before = tab.panel()["mean"]
+    tab.wait(f"(({PANEL})('svgd')).mean[0] !== {before[0]!r}")
+    tab.pause()
+    step, panel = int(tab.linked("steps")), tab.panel()
+    assert step > 2 and np.all(np.less_equal(panel["low"], panel["high"]))
+    again = open_wave(tab.page.url[len(tab.server.url):])
+    again.button("Play").wait_for()
+    again.wait(f"location.search.includes('steps={step}')")
+    again.wait(f"Math.abs((({PANEL})('svgd')).mean[0] - {tab.panel()['mean'][0]!r}) < 1e-3")
+    np.testing.assert_allclose(again.panel()["mean"], tab.panel()["mean"], atol=1e-3)
+
+
+def test_a_point_is_added_moved_and_deleted_and_the_data_come_back(open_wave):
+    tab = open_wave("?page=wave&methods=svgd&width=5")
+    tab.until("Number.isFinite(p.nuts[0])", seconds=40)
+    tab.page.mouse.click(*tab.at(0.4, 6))
+    tab.until("p.x.length === 41")
+    tab.wait("location.search.includes('data=')")
+    tab.said("the data differ from the shipped")
+    tab.until("Number.isNaN(p.nuts[0])")
+    assert tab.button("Compute NUTS here").is_visible()
+    tab.page.mouse.move(*tab.at(0.4, 6))
+    tab.page.mouse.down()
+    for y in np.linspace(6, 8, 9):
+        tab.page.mouse.move(*tab.at(0.4, y))
+        time.sleep(0.05)
+    tab.until("p.y[40] > 6.5")
+    tab.page.mouse.up()
+    tab.wait("parseFloat(new URLSearchParams(location.search).get('data').split(';')[40].split(',')[1]) > 7.5")
+    tab.page.mouse.click(*tab.at(0.4, 8))
+    tab.page.keyboard.press("Backspace")
+    tab.until("p.x.length === 40")
+    tab.wait("!location.search.includes('data=')")
+    tab.until("Number.isFinite(p.nuts[0])")
+    tab.page.mouse.click(*tab.at(-1.8, 9))
+    tab.until("p.x.length === 41")
+    tab.button("Reset data").click()
+    tab.until("p.x.length === 40")
+
+
+def test_the_last_point_stays(open_wave):
+    tab = open_wave(PAGE + "&data=0.5,1.0")
+    tab.page.mouse.click(*tab.at(0.5, 1))
+    tab.page.keyboard.press("Delete")
+    tab.said("0 points")
+    tab.until("p.x.length === 1")
+
+
+def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
+    tab = open_wave()
+    area = tab.page.get_by_role("textbox", name="Other data, as text")
+    bad = {
+        "x,y\n1,2\n2,cat": "row 3: 'cat' is not a number", "1,nan": "allowed: finite numbers", "1,2,3": "row 1: 3 columns",
+        "1,2\n" * 600: "more than 512 points", "": "0 points", "1,5000": "-1000 to 1000",
+        "1,<img src=x onerror=alert(1)>": "is not a number",
+    }  # fmt: skip
+    for text, message in bad.items():
+        area.fill(text)
+        tab.button("Use these points").click()
+        tab.said(message)
+        assert len(tab.panel()["x"]) == 40
+    area.fill("x;y\n" + "\n".join(f"0.5;{y}" for y in range(4)))  # several at the same x
+    tab.button("Use these points").click()
+    tab.until("p.x.length === 4")
+    tab.page.locator("input[type=file]").set_input_files(
+        {"name": "big.csv", "mimeType": "text/csv", "buffer": b"0.1,0.2\n" * 1_000_000}
+    )
+    tab.said("allowed: text of at most 1 MB")
+    tab.errors[:] = [error for error in tab.errors if "exceeds maximum file size" not in error]  # the widget logs it too
+    assert len(tab.panel()["x"]) == 4 and tab.page.locator("img[src=x]").count() == 0
+    tab.page.locator("input[type=file]").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": b"x,y\n0.1,0.2\n"})
+    tab.until("p.x.length === 1")
+
+
+def test_knobs_warm_start_and_the_width_starts_again(open_wave):
+    tab = open_wave()
+    tab.wait(f"document.body && (({PANEL})('svgd')).mean[200] > 1")
+    tab.pause()
+    step = int(tab.linked("steps"))
+    for label in ("noise sd", "prior sd", "learning rate", "alpha", "particles"):
+        tab.slide(label, "ArrowRight")
+    tab.wait("['noise', 'prior_scale', 'step_size', 'alpha', 'particles'].every(n => location.search.includes(n + '='))")
+    tab.until("p.curves === 6")
+    assert int(tab.linked("steps")) == step
+    narrow = np.mean(np.subtract(tab.panel()["high"], tab.panel()["low"]))
+    tab.page.get_by_text("of a new y").click()
+    tab.wait("location.search.includes('of=y')")
+    tab.until(f"p.high.reduce((s, v, i) => s + v - p.low[i], 0) / 201 > {narrow + 0.02}")
+    tab.slide("Width", "ArrowRight")
+    tab.wait("location.search.includes('width=3')")
+    tab.until("Math.abs(p.mean[0]) < 1", seconds=60)
+    tab.wait("location.search.includes('steps=') === false")
+
+
+def test_methods_come_and_go_and_one_stays(open_wave):
+    tab = open_wave("?page=wave&methods=map&width=2")
+    tab.page.get_by_role("combobox", name="Methods").click()
+    tab.page.get_by_role("menuitem", name="Deep ensemble").click()
+    tab.page.keyboard.press("Escape")
+    tab.until("p.curves === 5", "ensemble", 60)
+    assert tab.linked("methods") == "map,ensemble"
+    tab.page.get_by_text("Deep ensemble").first.wait_for()
+
+
+def test_keys_and_exports(open_wave):
+    tab = open_wave()
+    tab.page.keyboard.press("Space")
+    tab.button("Play").wait_for()
+    tab.page.wait_for_url("**steps=*")
+    time.sleep(0.7)
+    step = int(tab.linked("steps"))
+    tab.page.keyboard.press("ArrowRight")
+    tab.wait(f"location.search.includes('steps={step + 1}')")
+    with tab.page.expect_download() as download:
+        tab.button("Bands as CSV").click()
+    rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    assert len(rows) == 2 * 201 and {int(row["step"]) for row in rows} == {step + 1}
+    tab.button("Export").click()
+    tab.page.get_by_text("Copy as Python").click()
+    time.sleep(0.5)
+    script = tab.page.evaluate("navigator.clipboard.readText()")
+    assert f"knobs, {step + 1})" in script and script.count("compile(spec)") == 2
+    tab.page.keyboard.press("Escape")
+
+
+def test_nuts_is_computed_here_and_can_be_cancelled(open_wave):
+    tab = open_wave("?page=wave&methods=map&width=1&data=-1.0,-1.0;0.0,0.5;1.0,1.0&target.noise=0.5")
+    tab.said("the noise and data differ")
+    tab.button("Compute NUTS here").click()
+    tab.button("Cancel").click()
+    tab.button("Compute NUTS here").wait_for(timeout=30_000)
+    tab.button("Compute NUTS here").click()
+    tab.until("Number.isFinite(p.nuts[0])", "map", 60)
+    tab.said("computed here")

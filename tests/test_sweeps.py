@@ -1,0 +1,224 @@
+"""Sweeps: every row once, whatever runs them, and the same numbers after a kill as without one."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stein_core import Recipe, Spec, keep_compiled, sweeps
+from stein_core.batches import Stop, program_of
+from stein_core.recipe import capacity_for
+from stein_core.sweeps import LANES, SWEEPS, Store, batches_of, canonical, key_of, row_of, run_sweep
+
+ROOT = Path(__file__).parents[1]
+STOP = Stop(stages=1, most=700)
+# Sixteen quick runs in four batches of two programs.
+GRID = {"methods": ("langevin", "ensemble"), "dims": (1, 2, 3, 4), "particles": (6,), "seeds": 4}
+SCRIPT = f"""
+import sys, time
+from stein_core.batches import Stop
+from stein_core.sweeps import SWEEPS, Store, run_sweep
+import stein_core
+stein_core.keep_compiled()
+def slowly(row, done, total, left):
+    print(done, flush=True)
+    time.sleep(float(sys.argv[2]))
+recipes = SWEEPS["variance-collapse"].make(**{GRID!r})
+run_sweep(recipes, Store(sys.argv[1]), Stop(stages=1, most=700), report=slowly)
+"""
+
+
+def grid(**settings):
+    return SWEEPS["variance-collapse"].make(**{**GRID, **settings})
+
+
+def plain(rows):
+    """Rows without what the clock says, by key."""
+    return {row["key"]: {k: v for k, v in row.items() if k != "seconds"} for row in rows}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return plain(run_sweep(grid(), Store(tmp_path_factory.mktemp("sweep") / "s.sqlite"), STOP))
+
+
+# ---------------------------------------------------------------- keys, rows, batches
+
+
+def test_equal_experiments_have_one_key():
+    spec = Spec("gaussian", 4, "svgd", capacity=8)
+    same = [Recipe(spec), Recipe(spec, {"method.alpha": 1}), Recipe(spec, {"kernel.name": "rbf", "method.alpha": 1.0})]
+    assert len({key_of(recipe, STOP) for recipe in same}) == 1
+    assert len({json.dumps(canonical(recipe), sort_keys=True) for recipe in same}) == 1
+    other = [Recipe(spec, {"method.alpha": 2}), Recipe(spec, seed=1), Recipe(spec, {"kernel.name": "imq"}),
+             Recipe(Spec("gaussian", 5, "svgd", capacity=8)), Recipe(Spec("gaussian", 4, "damped", capacity=8))]  # fmt: skip
+    assert len({key_of(recipe, STOP) for recipe in (spec and same[0], *other)}) == 6
+    assert key_of(same[0], STOP) != key_of(same[0], Stop())
+    annealed = Spec("gaussian", 4, "annealed", capacity=8)  # its horizon is 1000 by default, and a float once it is given
+    assert key_of(Recipe(annealed), STOP) == key_of(Recipe(annealed, {"method.horizon": 1000}), STOP)
+    assert key_of(Recipe.from_dict(json.loads(json.dumps(same[2].to_dict()))), STOP) == key_of(same[0], STOP)
+
+
+def test_the_grid_multiplies_only_what_a_method_has():
+    recipes = SWEEPS["variance-collapse"].make(
+        methods=("svgd", "langevin", "vi"), dims=(2, 5), particles=(5, 9), alphas=(0.5, 1.0), kernels=("rbf", "imq"), seeds=2,
+        knobs={"init.spread": 2.0, "guide.width": 0.5},
+    )  # fmt: skip
+    counts = {m: sum(r.spec.method == m for r in recipes) for m in ("svgd", "langevin", "vi")}
+    assert counts["svgd"] == 2 * 2 * 2 * 2 * 2 and counts["vi"] == 2 * 2
+    assert all(r.knobs["init.spread"] == 2.0 for r in recipes)
+    assert {r.knobs.get("guide.width") for r in recipes} == {None, 0.5}  # VI alone has a guide with a width
+    assert {r.knobs.get("method.alpha") for r in recipes if r.spec.method == "svgd"} == {0.5, 1.0}
+    assert len({key_of(r, STOP) for r in recipes}) == len(recipes)
+    row = row_of(
+        recipes[0], STOP, {"metrics": {"force": None}, "steps": 7, "stopped": "steps", "changes": [], "seconds": 0.1}
+    )
+    assert (row["method"], row["dim"], row["particles"], row["alpha"], row["force"]) == ("svgd", 2, 5, 0.5, None)
+    assert Recipe.from_dict(row["recipe"]) == recipes[0]
+
+
+def test_batches_depend_on_the_grid_alone():
+    recipes = grid()
+    batches = batches_of(recipes, STOP, 6)
+    assert sorted(key_of(r, STOP) for b in batches for r in b) == sorted(key_of(r, STOP) for r in recipes)
+    assert all(len({program_of(r, STOP) for r in b}) == 1 and len(b) <= 6 for b in batches)
+    again = batches_of(recipes[::-1], STOP, 6)
+    assert [[key_of(r, STOP) for r in b] for b in again] == [[key_of(r, STOP) for r in b] for b in batches]
+
+
+# ---------------------------------------------------------------- what runs them
+
+
+def test_on_threads_every_row_comes_once_with_a_report(undisturbed, tmp_path):
+    store, reports = Store(tmp_path / "s.sqlite"), []
+    recipes = grid()
+    with ThreadPoolExecutor(2) as executor:
+        rows = run_sweep(recipes + recipes[:3], store, STOP, executor, lambda *report: reports.append(report))
+        assert executor.submit(int, 3).result() == 3  # it is the caller's: still open
+    assert [row["key"] for row in rows] == [key_of(r, STOP) for r in recipes]
+    assert plain(rows) == undisturbed == plain(store.rows())
+    assert [done for _, done, _, _ in reports] == list(range(1, len(recipes) + 1))
+    assert {total for _, _, total, _ in reports} == {len(recipes)}
+    left = [seconds for *_, seconds in reports]
+    assert min(left) >= 0 and left[-1] == pytest.approx(0, abs=1e-6)
+
+    assert plain(run_sweep(recipes, store, STOP, report=lambda *_: pytest.fail("nothing was left"))) == undisturbed
+    assert len(run_sweep(recipes[:5], store, STOP)) == 5
+
+
+def test_on_a_cluster_of_two_workers(undisturbed, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    store, reports = Store(tmp_path / "s.sqlite"), []
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client, client.get_executor(pure=False) as executor:
+        client.run(os.chdir, ROOT)
+        if os.environ.get("STEINLAB_CACHE"):
+            client.run(keep_compiled)
+        rows = run_sweep(grid(), store, STOP, executor, lambda *report: reports.append(report))
+        ran = set(client.run(lambda: "stein_core.batches" in sys.modules).values())
+    assert ran == {True}  # both worked
+    assert plain(rows) == undisturbed and len(reports) == len(rows) == len(store.rows())
+
+
+# ---------------------------------------------------------------- kill, cancel, damage
+
+
+def started(path, pause):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, path, str(pause)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_killed_in_the_middle_and_started_again(undisturbed, tmp_path):
+    path = str(tmp_path / "s.sqlite")
+    process = started(path, 30)
+    assert process.stdout.readline().strip() == "1"  # one row is stored, and it sleeps
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(20) == -signal.SIGKILL
+    store = Store(path)
+    before = plain(store.rows())
+    assert store.set_aside is None and 1 <= len(before) < len(undisturbed)
+    fresh = []
+    rows = run_sweep(grid(), store, STOP, report=lambda row, *_: fresh.append(row["key"]))
+    assert plain(rows) == undisturbed and not set(fresh) & set(before)
+    assert len(fresh) == len(set(fresh)) == len(rows) - len(before) and len(store.rows()) == len(rows)
+
+
+def test_two_processes_on_one_store(undisturbed, tmp_path):
+    path = str(tmp_path / "s.sqlite")
+    processes = [started(path, 0), started(path, 0)]
+    assert [p.wait(200) for p in processes] == [0, 0]
+    for process in processes:
+        process.stdout.close()
+    assert plain(Store(path).rows()) == undisturbed and len(Store(path).rows()) == len(undisturbed)
+
+
+def test_cancelled_keeps_what_has_finished(undisturbed, tmp_path):
+    store, seen = Store(tmp_path / "s.sqlite"), []
+    with ThreadPoolExecutor(1) as executor:
+        rows = run_sweep(grid(), store, STOP, executor, lambda row, *_: seen.append(row), lambda: len(seen) >= 3)
+    assert 3 <= len(rows) < len(undisturbed) and plain(rows) == plain(store.rows())
+    assert plain(rows).items() <= undisturbed.items()
+    assert plain(run_sweep(grid(), store, STOP)) == undisturbed
+
+
+def test_an_error_in_one_batch_leaves_the_others(undisturbed, tmp_path, monkeypatch):
+    original = sweeps.run_batch
+
+    def broken(batch, *rest):
+        if batch[0].spec.method == "ensemble":
+            raise RuntimeError("out of memory")
+        return original(batch, *rest)
+
+    monkeypatch.setattr(sweeps, "run_batch", broken)
+    store = Store(tmp_path / "s.sqlite")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_sweep(grid(), store, STOP)
+    kept = plain(store.rows())
+    assert {row["method"] for row in kept.values()} == {"langevin"} and len(kept) == len(undisturbed) / 2
+    monkeypatch.undo()
+    assert plain(run_sweep(grid(), store, STOP)) == undisturbed
+
+
+def test_a_damaged_store_is_set_aside(tmp_path):
+    path = tmp_path / "s.sqlite"
+    path.write_bytes(b"not a database at all" * 200)
+    store = Store(path)
+    assert store.set_aside.parent == tmp_path and store.set_aside.read_bytes().startswith(b"not a database")
+    store.add({"key": "a", "v": 1})
+    store.add({"key": "a", "v": 2})  # the first one stays
+    store.close()
+    again = Store(path)
+    assert again.set_aside is None and again.rows() == [{"key": "a", "v": 1}] and again.rows(["b"]) == []
+    with pytest.raises(ValueError, match="there is no such folder"):
+        Store(tmp_path / "no" / "s.sqlite")
+
+
+def test_a_locked_store_is_not_a_damaged_one(tmp_path, monkeypatch):
+    path = tmp_path / "s.sqlite"
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.1}))
+    holder = connect(path)
+    holder.execute("CREATE TABLE something (x)")
+    holder.commit()
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        Store(path)
+    holder.rollback()
+    holder.close()
+    assert [file.name for file in tmp_path.iterdir() if "damaged" in file.name] == []
+
+
+def test_a_diverged_run_is_a_row(tmp_path):
+    recipe = Recipe(
+        Spec("gaussian", 2, "langevin", capacity=capacity_for(6)), {"method.particles": 6, "method.step_size": 1000.0}
+    )
+    (row,) = run_sweep([recipe], Store(tmp_path / "s.sqlite"), STOP)
+    assert row["stopped"] == "diverged" and row["steps"] < 10 and LANES["cpu"] >= 1

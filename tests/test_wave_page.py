@@ -1,0 +1,210 @@
+"""The page "1-D wave" without a browser: data from text, links, read-outs, NUTS references and the session."""
+
+import time
+from dataclasses import replace
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+
+from app import wave_nuts
+from app.stream import Streamer
+from app.wave_measures import AT, GAP, measure, seen
+from app.wave_parts import nuts_sentence, table
+from app.wave_session import Picture, WaveSession, moved
+from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
+from stein_core import compile
+from stein_core.nuts import Reference
+from stein_core.wave import GRID
+
+TINY = WaveSetup(width=1, methods=("svgd", "map"))
+
+
+@pytest.mark.parametrize("text", ["1,2\n3,4", "x,y\n1,2\n3,4\n", "1;2\n3;4", "1\t2\n\n3\t4", "1 2\n3 4", " 1, 2 \n3 ,4", "a;b\n1;2\n3;4"])
+def test_points_are_read_however_they_are_separated(text):
+    assert read_points(text) == ((1.0, 2.0), (3.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "0 points"), ("x,y\n", "0 points"), ("1,2\n1,cat", "row 2: 'cat'"), ("1,nan", "finite"), ("inf,1", "finite"),
+        ("1,2,3", "row 1: 3 columns"), ("1", "row 1: 1 column;"), ("1,2\n" * 513, "more than 512"),
+        ("1,2\n" * 1_000_000, "too much text"), ("x,y\nx,y\n1,2", "row 2"), ("1,1e9", "point 1"), ("x,1\n", "row 1: 'x'"),
+    ],
+)  # fmt: skip
+def test_bad_text_is_refused_with_the_row(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_points(text)
+
+
+def test_points_at_the_same_x_and_512_of_them_are_fine():
+    assert len(read_points("0.5,1\n" * 512)) == 512
+
+
+def test_a_link_repeats_every_setting():
+    knobs = {"target.noise": 0.2, "method.alpha": 3.0, "method.particles": 9, "kernel.name": "imq"}
+    setup = WaveSetup(12, ("map", "smi"), 7, 3, 250, 0.55, True, knobs, ((0.25, -1.5), (1 / 3, 2.0)))
+    again, problems = WaveSetup.from_query(dict(parse_qsl(setup.to_query())))
+    assert again == setup and problems == [] and again.methods == ("smi", "map")
+    assert WaveSetup().to_query() == ""
+    assert WaveSetup.from_query({}) == (WaveSetup(), [])
+
+
+@pytest.mark.parametrize(
+    "field, text, message",
+    [
+        ("width", "0", "width = 0"), ("width", "a", "width = 'a'"), ("methods", "svgd,nuts", "unknown method 'nuts'"),
+        ("methods", "", "unknown method"), ("band", "1", "out of range"), ("of", "z", "band of"), ("data", "1,2;nan,1", "row 2"),
+        ("target.noise", "0", "target.noise"), ("method.particles", "51", "1 to 50"), ("steps", "-1", "steps"), ("x", "1", "unknown field"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_of_a_link_is_named_and_the_rest_kept(field, text, message):
+    setup, problems = WaveSetup.from_query({"seed": "4", field: text})
+    assert setup == WaveSetup(seed=4)
+    assert len(problems) == 1 and message in problems[0]
+
+
+def test_many_points_are_left_out_of_a_link():
+    points = tuple((i / 300, 0.0) for i in range(300))
+    assert "data" not in WaveSetup(data=points).to_query()
+
+
+def test_only_the_knobs_that_matter_are_shown():
+    assert "method.particles" not in used_by("map") and "kernel.name" not in used_by("ensemble")
+    assert {"guide.width", "method.alpha", "method.force_scale"} <= used_by("smi")
+    assert all(used_by(method) <= set(all_knobs()) for method in SHOWN)
+
+
+def test_the_script_of_a_setup_runs_and_trains_what_is_on_screen(capsys):
+    setup = WaveSetup(width=1, methods=("map",), data=((0.0, 0.5), (1.0, 1.0)), noisy=True)
+    scope = {}
+    exec(setup.to_python(20), scope)
+    assert "width_between" in capsys.readouterr().out
+    stepper, knobs = compile(setup.spec("map")), setup.knobs_of("map")
+    state = stepper.advance(stepper.reset(0, knobs), knobs, 20)
+    np.testing.assert_array_equal(scope["state"].particles, state.particles)
+
+
+def test_readouts_of_a_known_spread():
+    """f(x) ~ N(0, 1) independent of x: a 90 % band is 3.29 wide and LPPD is that of the normal with variances added."""
+    values = np.random.default_rng(0).normal(size=(4000, 1)) * np.ones(len(AT))
+    wide, half, readout = measure(values, WaveSetup())
+    assert np.allclose(wide.high - wide.low, 3.29, atol=0.15) and np.allclose(half.high - half.low, 1.35, atol=0.15)
+    assert np.allclose([readout.inside, readout.between, readout.gap], wide.width(GRID, GAP))
+    noisy, _, same = measure(values, WaveSetup(noisy=True, knobs={"target.noise": 1.0}))
+    assert np.allclose(noisy.high - noisy.low, 3.29 * 2**0.5, atol=0.3)
+    assert np.isclose(same.between, readout.between)  # the widths of the table are those of f
+
+
+def test_a_single_curve_has_a_band_of_y_and_covers():
+    from stein_core.datasets import wave_function
+
+    wide, _, readout = measure(wave_function(AT)[None], WaveSetup(noisy=True))
+    assert 0.25 < np.mean(wide.high - wide.low) < 0.4 and 0.8 < readout.coverage <= 1.0 and readout.between == 0.0
+
+
+def test_the_shipped_nuts_band_belongs_to_the_papers_posterior_only():
+    assert wave_nuts.reference_of(WaveSetup()) is wave_nuts.shipped(5)
+    for other in (WaveSetup(width=6), WaveSetup(knobs={"target.noise": 0.2}), WaveSetup(data=PAPER[1:])):
+        assert wave_nuts.reference_of(other) is None
+    assert "data differ from" in nuts_sentence(None, WaveSetup(data=PAPER[1:]))
+    assert "noise differs from" in nuts_sentence(None, WaveSetup(knobs={"target.noise": 0.2}))
+    assert "width 6" in nuts_sentence(None, WaveSetup(width=6))
+
+
+def test_chains_that_disagree_are_said_to():
+    values = np.random.default_rng(0).normal(size=(4, 50, len(GRID)))
+    agree = Reference(GRID, values, {"chains": 4, "samples": 50, "made": "today", "r_hat": [1.0] * len(GRID)})
+    assert "the chains agree" in nuts_sentence(wave_nuts.compared(agree, WaveSetup()), WaveSetup())
+    apart = agree._replace(about={**agree.about, "r_hat": [1.0] * 200 + [1.8]})
+    assert "1 of 201" in nuts_sentence(wave_nuts.compared(apart, WaveSetup()), WaveSetup())
+
+
+def test_a_state_moved_to_another_capacity_keeps_its_particles():
+    small, large = (WaveSetup(width=1, knobs={"method.particles": n}) for n in (5, 8))
+    one, two = compile(small.spec("svgd")), compile(large.spec("svgd"))
+    state = one.advance(one.reset(0, small.knobs_of("svgd")), small.knobs_of("svgd"), 7)
+    carried = moved(state, two.reset(0, large.knobs_of("svgd")))
+    np.testing.assert_array_equal(np.asarray(carried.particles)[:5], np.asarray(state.particles)[:5])
+    back = moved(carried, one.reset(0, small.knobs_of("svgd")))
+    np.testing.assert_array_equal(back.particles, state.particles)
+    assert int(two.advance(carried, large.knobs_of("svgd"), 3).step) == 10
+
+
+class Screen:
+    """A browser that acknowledges at once, or not at all."""
+
+    def __init__(self, setup, alive=True):
+        self.news = {}
+        self.streamer = Streamer(self.drawn, lambda work: work())
+        self.alive = alive
+        self.session = WaveSession(setup, self.streamer, self.news.update)
+
+    def drawn(self, frame):
+        if self.alive:
+            self.streamer.ack(frame[0])
+
+    def until(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition(self.session.picture):
+            assert time.monotonic() < end, self.news
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def screen():
+    made = Screen(TINY)
+    made.session.wake()
+    yield made
+    made.session.close()
+
+
+def test_a_session_trains_warm_starts_and_answers(screen):
+    session = screen.session
+    screen.until(lambda p: p and p.step > 20 and set(p.methods) == {"svgd", "map"})
+    session.toggle()
+    screen.until(lambda p: screen.news.get("playing") is False)
+    step = session.paused_at
+    touched = WaveSetup(width=1, methods=("svgd", "map"), data=PAPER + ((0.4, 6.0),))
+    session.apply(touched)
+    screen.until(lambda p: p.setup == touched)
+    assert session.picture.step == step and session.paused_at == step
+    session.step()
+    screen.until(lambda p: p.step == step + 1)
+    five = session.picture.methods["svgd"].curves
+    session.apply(replace(touched, knobs={"method.particles": 8}))  # another program
+    screen.until(lambda p: len(p.methods.get("svgd", p.methods["map"]).curves) == 8)
+    np.testing.assert_allclose(session.picture.methods["svgd"].curves[:5], five, atol=1e-6)
+    session.reset()
+    screen.until(lambda p: p.step == 0)
+
+
+def test_training_pauses_at_the_links_step_and_a_later_method_runs_up_to_it():
+    made = Screen(WaveSetup(width=1, methods=("map",), steps=40))
+    made.session.wake()
+    made.until(lambda p: p and p.step == 40 and made.news.get("playing") is False)
+    made.session.apply(TINY)
+    made.until(lambda p: "svgd" in p.methods and p.methods["svgd"].step == 40)
+    assert made.session.picture.methods["map"].step == 40
+    made.session.close()
+
+
+def test_nobody_looking_means_nothing_is_trained():
+    made = Screen(TINY, alive=False)
+    made.session.wake()
+    made.until(lambda p: p is not None)
+    time.sleep(2.5)
+    fits = {name: fit.step for name, fit in made.session._fits.items()}
+    assert max(fits.values()) < 20
+    time.sleep(0.5)
+    assert fits == {name: fit.step for name, fit in made.session._fits.items()}
+    made.session.close()
+
+
+def test_the_table_has_a_row_for_every_method():
+    setup = WaveSetup(width=1, methods=("map",))
+    stepper, knobs = compile(setup.spec("map")), setup.knobs_of("map")
+    found = seen(setup.spec("map"), stepper.reset(0, knobs).particles, setup, "map", 0, 0.0, False)
+    text = table(Picture(0, setup, {"map": found}), None)
+    assert text.count("<tr>") == 2 and "MAP" in text and "–" in text
