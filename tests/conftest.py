@@ -15,6 +15,12 @@ if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
 
 
+def pytest_collection_modifyitems(items):
+    """For several processes (`pytest -n 2 --dist loadgroup`): a module stays in one, and so do all browser tests."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("browser" if item.path.parent.name == "browser" else item.path.stem))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
     """Each module starts without the last one's programs: every compiled one takes memory maps, of which a process has

@@ -265,7 +265,8 @@ class Collapse:
         job, missing = self.job, len(self.recipes) - len(self.local)
         active = bool(job and job.active)
         again = missing and len(self.shipped) == len(self.recipes)
-        label = f"Recompute {missing} runs here" if again else f"Run {missing} runs" if missing else "All runs are here"
+        runs = f"{missing} run{'s' * (missing > 1)}"
+        label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
         self.run.param.update(label=label, disabled=active or not missing or not self.valid)
         self.cancel.visible = self.bar.visible = active
         text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"

@@ -214,14 +214,14 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
 
 
 def test_run_waits_while_the_settings_are_wrong(open_page):
-    tab = open_page("?page=collapse&methods=svgd&dims=7&particles=4&seeds=1")
-    tab.wait_enabled("Run 1 runs", True)
-    write(tab, "Dimensions", "7,x")
-    says(tab, "'7,x'; allowed")
-    tab.wait_enabled("Run 1 runs", False)
-    write(tab, "Dimensions", "8")
-    tab.page.wait_for_url("**dims=8*")
-    tab.wait_enabled("Run 1 runs", True)
+    tab = open_page("?page=collapse&methods=svgd&dims=19&particles=4&seeds=1")
+    tab.wait_enabled("Run 1 run", True)
+    write(tab, "Dimensions", "19,x")
+    says(tab, "'19,x'; allowed")
+    tab.wait_enabled("Run 1 run", False)
+    write(tab, "Dimensions", "18")
+    tab.page.wait_for_url("**dims=18*")
+    tab.wait_enabled("Run 1 run", True)
 
 
 def test_the_server_ends_at_once_in_the_midst_of_a_sweep(chromium, tmp_path):
