@@ -22,20 +22,20 @@ def logarithmic(knob: Knob) -> list[float]:
     return [0.0, *stops] if knob.scale == "log0" else stops
 
 
-def widget(knob: Knob, turned: Callable[[str, Any], None]):
-    """The widget of `knob`; `turned(name, value)` hears of every move of the user's."""
+def widget(knob: Knob, turned: Callable[[str, Any], None], kit=pmui):
+    """The widget of `knob`; `turned(name, value)` hears of every move of the user's. kit: the module that the widget is
+    from, panel_material_ui or panel.widgets."""
     label = knob.label or knob.name
+    shared = {"label" if kit is pmui else "name": label, "value": knob.default, **WIDTH}
     if knob.choices is not None:
         options = {entry.label: entry.name for entry in knob.choices.entries()}
-        made = pmui.Select(label=label, options=options, value=knob.default, description=knob.help, size="small", **WIDTH)
+        made = kit.Select(options=options, description=knob.help, **shared, **{"size": "small"} if kit is pmui else {})
     elif knob.scale in ("log", "log0"):
-        options = _stops(knob, knob.default)
-        made = pmui.DiscreteSlider(label=label, options=options, value=knob.default, formatter="%.4g", **WIDTH)
+        made = kit.DiscreteSlider(options=_stops(knob, knob.default), formatter="%.4g", **shared)
     elif knob.scale == "integer":
-        end = int(SHOWN.get(knob.name, knob.high))
-        made = pmui.IntSlider(label=label, start=int(knob.low), end=end, value=knob.default, **WIDTH)
+        made = kit.IntSlider(start=int(knob.low), end=int(SHOWN.get(knob.name, knob.high)), **shared)
     else:
-        made = pmui.FloatSlider(label=label, start=knob.low, end=knob.high, step=0.1, value=knob.default, **WIDTH)
+        made = kit.FloatSlider(start=knob.low, end=knob.high, step=0.1, **shared)
     made.param.watch(lambda event: turned(knob.name, event.new), "value")
     return made
 

@@ -225,7 +225,7 @@ export function render({model, el}) {
 
   function onKey(e) {
     const target = e.composedPath()[0];
-    if (!root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
+    if (!model.keys || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
     // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
     if (e.key === "Tab") tabbed = true;
     if (e.key === " " && tabbed && target.closest?.("button, [role=button]")) return;

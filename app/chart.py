@@ -1,0 +1,117 @@
+"""A figure for a notebook, drawn again on a thread when a control moves."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import holoviews as hv
+import holoviews.plotting.bokeh  # noqa: F401  (the backend)
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.model import Model
+from bokeh.models import Plot
+
+from app.figures import COLOURS, take_over
+from app.jobs import Threads
+from app.output import Output
+
+log = logging.getLogger(__name__)
+HEIGHT = 340
+DRAWERS = Threads(4, "chart")
+BUSY = """<style>@keyframes run { from { background-position: 100% 0 } to { background-position: -100% 0 } }
+div { height: 3px; background: linear-gradient(90deg, #0072B200, #0072B2, #0072B200) 0 0 / 50% 100%; animation: run 1.2s linear infinite }
+</style><div role="progressbar" aria-label="computing"></div>"""
+IDLE = '<div style="height: 3px"></div>'
+
+hv.Store.set_current_backend("bokeh")
+hv.Cycle.default_cycles["default_colors"] = list(COLOURS)
+_holoviews = threading.Lock()  # its option trees are shared by all threads
+
+
+class Chart(Output):
+    """See `app.notebook.chart`. problem: what the last drawing failed with, or ""."""
+
+    def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list]):
+        super().__init__()
+        self.draw, self.problem = draw, ""
+        self.controls = {name: control(name, values, self.place.jupyter) for name, values in controls.items()}
+        for made in self.controls.values():
+            made.param.watch(lambda event: self.request(), "value")
+        self.line = pn.pane.HTML(IDLE, sizing_mode="stretch_width", margin=0, height=3)
+        self.said = pn.pane.Alert("", alert_type="warning", visible=False, margin=(4, 8))
+        self.figure = pn.Column(sizing_mode="stretch_width", min_height=HEIGHT, margin=0)
+        heading = [pn.pane.HTML(f"<b>{title}</b>", margin=(6, 8, 0, 8))] * bool(title)
+        self.extend([*heading, pn.FlexBox(*self.controls.values(), sizing_mode="stretch_width"), self.line, self.figure, self.said])
+        self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
+        self.request()
+
+    def request(self) -> None:
+        """Draw with the controls as they are; what waits to be drawn is replaced."""
+        with self.lock:
+            self.wanted = {name: made.value for name, made in self.controls.items()}
+            if self.drawing or self.closed:
+                return
+            self.drawing = True
+        self.line.object = BUSY
+        DRAWERS.submit(self.work)
+
+    def work(self) -> None:
+        """On a thread: draw until nothing is wanted."""
+        while True:
+            with self.lock:
+                values, self.wanted = self.wanted, None
+                if values is None or self.closed:
+                    self.drawing = False
+                    self.lock.notify_all()
+                    return
+            try:
+                figure, self.problem = rendered(self.draw(**values)), ""
+            except Exception as error:
+                log.warning("chart", exc_info=error)
+                figure, self.problem = None, f"{type(error).__name__}: {error}"
+            self.place.later(lambda figure=figure, problem=self.problem: self.show(figure, problem))
+
+    def show(self, figure: Model | None, problem: str) -> None:
+        """On the event loop: a drawing, or why there is none; the last one stays then."""
+        if figure is not None and not (len(self.figure) and take_over(self.figure[0].object, figure)):
+            self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
+        self.said.param.update(object=problem, visible=bool(problem))
+        if not self.drawing:
+            self.line.object = IDLE
+
+    def close(self) -> None:
+        self.closed = True
+
+    def settle(self, timeout: float = 60) -> str:
+        with self.lock:
+            done = self.lock.wait_for(lambda: not self.drawing, timeout)
+        return self.problem if done else f"not drawn within {timeout:g} s"
+
+
+def control(name: str, values: tuple | list, jupyter: bool):
+    """The slider of (low, high, default) or the select of [options]."""
+    kit, naming = (pn.widgets, "name") if jupyter else (pmui, "label")
+    shared = {naming: name.replace("_", " "), "min_width": 200, "max_width": 340, "margin": (4, 8), "styles": {"flex": "1 1 200px"}}
+    if isinstance(values, list):
+        return kit.Select(options=values, value=values[0], **shared, **{} if jupyter else {"size": "small"})
+    low, high, default = values
+    if all(isinstance(value, int) for value in values):
+        return kit.IntSlider(start=low, end=high, value=default, **shared)
+    return kit.FloatSlider(start=low, end=high, value=default, step=round((high - low) / 100, 6), **shared)
+
+
+def rendered(drawn: Any) -> Model:
+    """The Bokeh model of what a `draw` returned, as wide as the page."""
+    if not isinstance(drawn, Model):
+        with _holoviews:
+            drawn = hv.renderer("bokeh").get_plot(drawn).state
+    for plot in drawn.select({"type": Plot}):
+        plot.sizing_mode = "stretch_width"
+        plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said
+        plot.toolbar.logo = None
+    if drawn.sizing_mode is None:
+        drawn.sizing_mode = "stretch_width"
+    return drawn

@@ -1,0 +1,121 @@
+"""A stage for a notebook: one Session, its transport and a few of its knobs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.controls import place as set_widget
+from app.controls import widget
+from app.output import Output
+from app.scene import SideBySide
+from app.session import Session
+from app.setup import Setup, all_knobs
+from app.stream import Mailbox, Streamer
+from app.views import Stage
+from stein_core.registry import unknown
+
+MARKS = ("attract", "repulse", "guides", "trails")
+DRAWN = ("attract", "repulse", "guides")
+
+
+class LiveStage(Output):
+    """See `app.notebook.stage`. It starts when a browser shows it."""
+
+    def __init__(self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None):
+        super().__init__()
+        setup = read(setup)
+        for names, known, kind in ((sliders, all_knobs(), "knob"), (marks or (), MARKS, "mark")):
+            for name in names:
+                if name not in known:
+                    raise unknown(kind, name, known)
+        drawn, later = DRAWN if marks is None else marks, self.place.later
+        self.quiet, self.link = False, ""
+        self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, keys=False)
+        self.streamer = Streamer(self.stage.send, later)
+        self.session = Session(setup, self.streamer, Mailbox(later, self.told), SideBySide())
+        kit = pn.widgets if self.place.jupyter else pmui  # that one's components would load from a CDN there
+        self.play, *others = [
+            kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
+            for label, width, act in (
+                ("Pause", 88, lambda event: self.session.toggle()),
+                ("Step", 72, lambda event: self.session.step()),
+                ("Reset", 80, lambda event: self.session.reset()),
+            )
+        ]
+        if kit is pmui:
+            self.play.param.update(variant="contained", size="small")
+            [button.param.update(size="small") for button in others]
+        self.onward = pn.pane.HTML("", margin=(10, 8))
+        self.knobs = {name: widget(all_knobs()[name], self.turned, kit) for name in sliders}
+        for made in self.knobs.values():
+            made.param.update(min_width=200, max_width=340, styles={"flex": "1 1 200px"})
+        self.show_knobs({name: setup.knobs.get(name, all_knobs()[name].default) for name in self.knobs})
+        self.show_link()
+        wide = {"sizing_mode": "stretch_width", "align_items": "center"}
+        self.extend([pn.FlexBox(self.play, *others, self.onward, **wide), pn.FlexBox(*self.knobs.values(), **wide), self.stage])
+
+    def rest(self, on: bool) -> None:
+        if self.stage.scene:  # else no browser has shown it yet
+            (self.session.sleep if on else self.session.wake)()
+
+    def darken(self, on: bool) -> None:
+        self.stage.dark = on
+
+    def close(self) -> None:
+        self.session.close()
+
+    def heard(self, message: dict) -> None:
+        """A message of the stage's."""
+        if "ack" in message:
+            self.streamer.ack(message["ack"])
+        elif "ready" in message:
+            self.streamer.ready()
+            self.session.wake()
+        elif "add" in message:
+            self.session.add(message["add"])
+        elif "remove" in message:
+            self.session.remove(message["remove"])
+
+    def turned(self, name: str, value) -> None:
+        """A knob was moved."""
+        if not self.quiet:
+            self.session.turn(name, value)
+
+    def told(self, news: dict) -> None:
+        """News of the session, on the event loop."""
+        if "playing" in news:
+            self.play.param.update(**{"name" if self.place.jupyter else "label": "Pause" if news["playing"] else "Play"})
+        if "setup" in news:
+            self.show_knobs(news["setup"].knobs)
+        self.show_knobs(news.get("knobs", {}))
+        self.stage.param.update(**{k: news[k] for k in ("scene", "status", "alarm") if k in news})
+        self.show_link()
+
+    def show_knobs(self, values: dict) -> None:
+        """Set the sliders without that counting as the user's wish."""
+        self.quiet = True
+        for name in self.knobs.keys() & values.keys():
+            set_widget(self.knobs[name], all_knobs()[name], values[name])
+        self.quiet = False
+
+    def show_link(self) -> None:
+        """The link of what runs now."""
+        link = self.place.app + self.session.linked().to_query()
+        if link != self.link:
+            self.link = link
+            self.onward.object = f'<a href="{html.escape(link)}" target="_blank">Open in Particles</a>'
+
+
+def read(setup: Setup | str) -> Setup:
+    """A Setup, or that of a link's text; ValueError says what is wrong in it."""
+    if isinstance(setup, Setup):
+        return setup
+    made, problems = Setup.from_query(dict(parse_qsl(setup)))
+    if problems:
+        raise ValueError(" ".join(problems))
+    return made
