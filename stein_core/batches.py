@@ -1,6 +1,7 @@
 """Many runs of one program at once, each until it has settled.
 
 A batch is a list of recipes that differ only in traced numbers: seed, dimension, particle count, alpha, step size ...
+and in methods that stack (fact `stack`: they share state and guide, and XLA merges what their steps have in common).
 They run side by side (`jax.vmap`) on one compiled program: dimensions are padded with coordinates that weigh nothing,
 particles with spare rows, and a run that has settled waits unchanged for the others. Kernel, rule and other choices are
 the same for a whole batch, so that only the chosen one is computed.
@@ -19,7 +20,7 @@ import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS
 from stein_core.recipe import Recipe, Spec, target_of
-from stein_core.registry import METHODS, TARGETS, unknown
+from stein_core.registry import METHODS, TARGETS, Knob, unknown
 from stein_core.runner import assemble, entries_of, is_finite, measured
 from stein_core.types import State
 
@@ -95,32 +96,56 @@ def room(particles: int) -> int:
     return -(-particles // unit) * unit
 
 
+def stacked(method: str) -> tuple[str, ...]:
+    """The methods that one program computes with `method`: all with the same fact `stack`, or it alone."""
+    stack = METHODS[method].facts.get("stack")
+    return tuple(e.name for e in METHODS.entries() if e.facts.get("stack") == stack) if stack else (method,)
+
+
+def knobs_of(spec: Spec) -> dict[str, Knob]:
+    """The knobs of a spec and of all methods that stack with its own: first those of others, so that its own count."""
+    others = [name for name in stacked(spec.method) if name != spec.method]
+    return {k: knob for name in (*others, spec.method) for k, knob in replace(spec, method=name).knobs().items()}
+
+
+def is_fixed(name: str, knob: Knob, spec: Spec) -> bool:
+    """Whether a knob is the same for a whole batch: a choice, unless it belongs to one of several methods."""
+    return knob.choices is not None and not (name.startswith("method.") and len(stacked(spec.method)) > 1)
+
+
 def program_of(recipe: Recipe, stop: Stop) -> tuple:
     """What two recipes must share to run in one batch."""
     spec, knobs = recipe.spec, recipe.spec.knobs()
-    choices = tuple((k, recipe.knobs.get(k, knob.default)) for k, knob in knobs.items() if knob.choices is not None)
-    sizes = tuple(np.shape(knob.traced(recipe.knobs.get(k, knob.default))) for k, knob in knobs.items())
-    capacity = room(min(recipe.knobs.get("method.particles", knobs["method.particles"].default), spec.capacity))
-    return (spec.target, padded_dim(spec), spec.method, spec.guide, spec.optimizer, spec.draws, capacity, choices, sizes, replace(stop, most=SLOW))
+    values = {k: recipe.knobs.get(k, knob.default) for k, knob in knobs.items()}
+    choices = tuple((k, values[k]) for k, knob in knobs.items() if is_fixed(k, knob, spec))
+    sizes = tuple((k, size) for k, knob in knobs.items() if (size := np.shape(knob.traced(values[k]))))
+    capacity = room(min(values["method.particles"], spec.capacity))
+    choice = (stacked(spec.method), spec.guide, spec.optimizer, spec.draws, capacity)
+    return (spec.target, padded_dim(spec), *choice, choices, sizes, replace(stop, most=SLOW))
 
 
 @lru_cache(maxsize=64)
 def _compiled(program: tuple, entries: tuple, lanes: int):
     """(start, advance, finish) of a program, compiled for a number of lanes. entries: what the names mean now."""
-    name, dim, method_name, guide, optimizer, draws, capacity, choices, _, stop = program
+    name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
-    spec = Spec(name, dim, method_name, guide, optimizer, draws, capacity)
-    known = spec.knobs()
+    specs = [Spec(name, dim, method, guide, optimizer, draws, capacity) for method in methods]
+    known = specs[0].knobs()
     fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
-    facts = METHODS[method_name].facts
-    noisy = facts.get("noisy", lambda choices: spec.guide != "point")(dict(choices))
+    facts = METHODS[methods[0]].facts
+    noisy = facts.get("noisy", lambda choices: guide != "point")(dict(choices))
     stages = min(stop.stages, facts.get("stages", stop.stages))
 
     def build(knobs, d):
-        if not target_entry.facts.get("pads"):
-            return assemble(spec, target_of(spec), {**fixed, **knobs})
-        mask = (jnp.arange(dim) < d).astype(jnp.float32)
-        return assemble(spec, target_entry.make(dim, mask), {**fixed, **knobs}, mask)
+        mask = (jnp.arange(dim) < d).astype(jnp.float32) if target_entry.facts.get("pads") else None
+        target = target_of(specs[0]) if mask is None else target_entry.make(dim, mask)
+        each = [assemble(spec, target, {**fixed, **knobs}, mask) for spec in specs]
+        problem, steps = each[0][0], [method.step for _, method in each]
+
+        def step(key, state):
+            return jax.lax.switch(knobs["method"], steps, key, state)
+
+        return problem, each[0][1]._replace(step=step)
 
     def start(seed, knobs, d):
         state = build(knobs, d)[1].init(jax.random.PRNGKey(seed), capacity)
@@ -198,19 +223,22 @@ def run_batch(
     if any(recipe.changes for recipe in recipes):
         raise ValueError("changes: a run that was played with cannot be swept; allowed: recipes without changes.")
     spec = recipes[0].spec
-    known, facts = spec.knobs(), METHODS[spec.method].facts
-    numbers = [name for name, knob in known.items() if knob.choices is None]
-    values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in numbers}
-    shortest = facts.get("least", lambda own: 0)  # a schedule has to end first, a chain to forget its start
-    least = [shortest({k: v[i] for k, v in values.items()}) for i in range(len(recipes))]
-    most = facts.get("rounds", stop.most)
+    known = knobs_of(spec)
+    traced = [name for name, knob in known.items() if not is_fixed(name, knob, spec)]
+    values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}
+    facts = [METHODS[recipe.spec.method].facts for recipe in recipes]
+    # A schedule has to end first, a chain to forget its start.
+    least = [f.get("least", lambda own: 0)({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
+    most = facts[0].get("rounds", stop.most)
     more = TARGETS[spec.target].facts.get("measures")
     knobs = {k: np.float32(v) for k, v in values.items()}
+    knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
     d = np.float32([recipe.spec.dim for recipe in recipes])
     limits = np.int32(least), np.full(len(recipes), most, np.int32)
 
     with jax.default_matmul_precision("highest"):
-        start, advance, finish = _compiled(programs.pop(), entries_of(spec), len(recipes))
+        entries = tuple(entries_of(replace(spec, method=name)) for name in stacked(spec.method))
+        start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
         lanes = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         began, blocks = time.perf_counter(), 1

@@ -11,10 +11,14 @@ from checks import COMPILE, TRACE
 import stein_core
 from stein_core import bands, batches, runner
 
+if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+    os.nice(10)  # the first process has the browser tests, which wait for a live page; it goes first
+
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """For several processes (`pytest -n 2 --dist loadgroup`): a module stays in one, and so do all browser tests."""
     for item in items:

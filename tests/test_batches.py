@@ -51,6 +51,19 @@ def test_a_lane_is_the_run_alone(method, knobs):
     assert frame.metrics["sample_variance"] > 0.2
 
 
+def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
+    """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program: each is the run alone."""
+    own = [("svgd", {}), ("annealed", {"method.horizon": 400}), ("damped", {}), ("damped", {"method.damping": "free", "method.lambda_": 0.2})]
+    recipes = [Recipe(spec_of(m, 8, "gaussian"), {**knobs, "method.particles": 5, "bandwidth.rule": "median"}) for m, knobs in own]
+    assert len({program_of(recipe, SHORT) for recipe in recipes}) == 1
+    found = []
+    for recipe, result in zip(recipes, run_batch(recipes, SHORT)):
+        frame = again(recipe, result)
+        found.append(result["metrics"]["sample_variance"])
+        assert found[-1] == pytest.approx(frame.metrics["sample_variance"], rel=1e-3)
+    assert len({round(v, 2) for v in (found[0], *found[2:])}) == 3 and found[1] == pytest.approx(found[0], rel=1e-3)
+
+
 def test_rooms_and_padded_dimensions_are_the_least_that_hold_a_run():
     assert room(1) == 1
     for n in range(2, 600):

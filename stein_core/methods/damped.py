@@ -38,7 +38,9 @@ KNOBS = (
 )
 
 
-@METHODS.register("damped", label="Damped SVGD", reference="Ba et al. 2022, eq. 5", guides=("point",), knobs=KNOBS)
+@METHODS.register(
+    "damped", label="Damped SVGD", reference="Ba et al. 2022, eq. 5", guides=("point",), knobs=KNOBS, stack="svgd"
+)
 def damped(problem, *, alpha, damping, lambda_):
     "SVGD in which a particle's attraction by its own score is weakened by lambda, which undoes the collapse."
 

@@ -18,6 +18,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 
+PATIENCE = 90  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
 
 KEEP_SOCKETS = """window.sockets = [];
 window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
@@ -76,6 +77,7 @@ class Tab:
             viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
         )
         self.page = self.context.new_page()
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.server, self.errors, self.requests = server, [], []
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
@@ -84,7 +86,7 @@ class Tab:
         self.page.goto(server.url + query)
         self.wait(ready, 120)
 
-    def wait(self, condition: str, seconds: float = 15):
+    def wait(self, condition: str, seconds: float = PATIENCE):
         self.page.wait_for_function(condition, timeout=1000 * seconds)
 
     def stage(self, what: str):
@@ -97,7 +99,25 @@ class Tab:
         """Wait until a paused picture has stopped changing."""
         before = None
         while before != (before := self.stage("frames")):
-            time.sleep(0.3)
+            time.sleep(0.4)
+
+    def clipboard(self, holds: str) -> str:
+        """The user's clipboard, once it holds this text."""
+        for _ in range(10 * PATIENCE):
+            text = self.page.evaluate("navigator.clipboard.readText()")
+            if holds in text:
+                return text
+            time.sleep(0.1)
+        raise AssertionError(f"the clipboard holds {text!r}")
+
+    def until_changed(self, before: list, panel: int = 0) -> list:
+        """Wait until the particles of a panel are not those any more; the new ones."""
+        for _ in range(10 * PATIENCE):
+            if (rows := self.rows(panel)) != before:
+                self.until_settled()
+                return self.rows(panel)
+            time.sleep(0.1)
+        raise AssertionError("nothing has changed")
 
     def rows(self, panel: int = 0) -> list:
         return self.stage(f"particles({panel})")
@@ -109,7 +129,7 @@ class Tab:
         """Wait until a button can be clicked, or cannot."""
         from playwright.sync_api import expect
 
-        expect(self.button(name)).to_be_enabled(enabled=enabled, timeout=15_000)
+        expect(self.button(name)).to_be_enabled(enabled=enabled, timeout=1000 * PATIENCE)
 
     def slide(self, label: str, keys: str, times: int = 1):
         slider = self.page.get_by_role("slider", name=label).first
