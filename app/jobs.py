@@ -1,4 +1,4 @@
-"""Long computations beside the pages: sweeps, one at a time for the whole server, and recordings of single runs."""
+"""Long computations beside the pages: jobs, one at a time for the whole server, and what threads do meanwhile."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Callable
 
 from stein_core import Recipe, cache_folder
+from stein_core.batches import Stop
 from stein_core.sweeps import Store, run_sweep
 
 log = logging.getLogger(__name__)
@@ -70,24 +71,21 @@ def store() -> Store:
 
 
 class Job:
-    """One sweep. state: "waiting", "running", "done", "cancelled" or "failed"; rows: what has come so far, in the end all
-    that there are of `recipes`, whoever computed it; done, total and left (estimated seconds, None before the first row);
-    error: what went wrong."""
+    """A long computation: a subclass says in `compute` what it does. state: "waiting", "running", "done", "cancelled" or
+    "failed"; done, total and left (estimated seconds, None before the first report); error: what went wrong."""
 
-    def __init__(self, recipes: list[Recipe]):
-        self.recipes = recipes
+    def __init__(self, total: int):
         self.state, self.error = "waiting", ""
-        self.rows: list[dict[str, Any]] = []
-        self.done, self.total, self.left = 0, len(recipes), None
+        self.done, self.total, self.left = 0, total, None
         self._cancelled = False
 
     @property
     def active(self) -> bool:
-        """Whether rows may still come."""
+        """Whether it may still end well."""
         return self.state in ("waiting", "running")
 
     def cancel(self) -> None:
-        """Stop soon; rows that have finished are kept."""
+        """Stop soon."""
         self._cancelled = True
         if self.state == "waiting":
             self.state = "cancelled"
@@ -96,10 +94,9 @@ class Job:
         """Whether to stop: asked to, or the server is going down."""
         return self._cancelled or STOPPING.is_set()
 
-    def heard(self, row: dict[str, Any], done: int, total: int, left: float) -> None:
-        """`run_sweep` has stored a row."""
-        self.done, self.left = done, left
-        self.rows.append(row)
+    def compute(self) -> None:
+        """Do it all, and stop soon once `cancelled()`."""
+        raise NotImplementedError
 
     def run(self) -> None:
         """Compute, on the calling thread."""
@@ -108,12 +105,30 @@ class Job:
             return
         self.state = "running"
         try:
-            self.rows = run_sweep(self.recipes, store(), executor=SWEEPERS, report=self.heard, cancelled=self.cancelled)
-            self.done = len(self.rows)
+            self.compute()
             self.state = "cancelled" if self.cancelled() else "done"
         except Exception as error:  # a page shows it
-            log.exception("sweep")
+            log.exception(type(self).__name__)
             self.error, self.state = str(error), "failed"
+
+
+class SweepJob(Job):
+    """One sweep. rows: what has come so far, in the end all that there are of `recipes`, whoever computed it; those that
+    finished before a cancel are kept."""
+
+    def __init__(self, recipes: list[Recipe], stop: Stop = Stop()):
+        super().__init__(len(recipes))
+        self.recipes, self.stop = recipes, stop
+        self.rows: list[dict[str, Any]] = []
+
+    def heard(self, row: dict[str, Any], done: int, total: int, left: float) -> None:
+        """`run_sweep` has stored a row."""
+        self.done, self.left = done, left
+        self.rows.append(row)
+
+    def compute(self) -> None:
+        self.rows = run_sweep(self.recipes, store(), self.stop, SWEEPERS, self.heard, self.cancelled)
+        self.done = len(self.rows)
 
 
 class Line:
@@ -130,7 +145,7 @@ class Line:
         with self._lock:
             self._all = [one for one in self._all if one.active] + [job]
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="sweeps", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
                 self._thread.start()
         self._jobs.put(job)
 
@@ -143,7 +158,6 @@ class Line:
     def _work(self) -> None:
         while True:
             self._jobs.get().run()
-
 
     def cancel(self) -> list[Job]:
         """Cancel everything; the jobs that had not ended."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.jobs import LINE
+from app.jobs import Job
 from app.wave_measures import AT, Readout, measure
 from app.wave_setup import WaveSetup
 from stein_core.bands import Band, disagreement
 from stein_core.nuts import Reference, load_reference, run_nuts
 from stein_core.wave import GRID, dim_of
-
-log = logging.getLogger(__name__)
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 AGREE = 1.05  # R-hat above which chains are said to disagree
@@ -73,57 +70,31 @@ def compared(reference: Reference, setup: WaveSetup) -> Compared:
     return Compared(*measure(values, setup), r_hat, reference.values.mean(axis=1), reference.about)
 
 
-class NutsJob:
-    """NUTS on the posterior of a setup, in the server's line of long jobs. state as in `app.jobs.Job`; done, total:
-    steps; left: estimated seconds or None."""
+class NutsJob(Job):
+    """NUTS on the posterior of a setup; done and total are steps, and nothing is kept of one that is cancelled."""
 
     def __init__(self, setup: WaveSetup):
+        super().__init__(WARMUP + SAMPLES)
         self.setup = setup
-        self.state, self.error = "waiting", ""
-        self.done, self.total, self.left = 0, WARMUP + SAMPLES, None
-        self._cancelled = False
-        LINE.add(self)
-
-    @property
-    def active(self) -> bool:
-        """Whether it may still end well."""
-        return self.state in ("waiting", "running")
-
-    def cancel(self) -> None:
-        """Stop soon; nothing is kept."""
-        self._cancelled = True
-        if self.state == "waiting":
-            self.state = "cancelled"
 
     def heard(self, done: int, total: int, left: float) -> None:
         """`run_nuts` is so far."""
         self.done, self.total, self.left = done, total, left
 
-    def run(self) -> None:
-        """Compute, on the calling thread."""
-        if self._cancelled:
-            return
-        self.state = "running"
+    def compute(self) -> None:
         width, noise, prior, data = self.setup.posterior()
         knobs = {"target.noise": noise, "target.prior_scale": prior, "target.data": data}
-        try:
-            values = run_nuts(
-                "wave", dim_of(width), knobs, GRID, CHAINS, WARMUP, SAMPLES, report=self.heard,
-                cancelled=lambda: self._cancelled or not threading.main_thread().is_alive(),
-            )  # fmt: skip
-            if values is None:
-                self.state = "cancelled"
-                return
-            r_hat = disagreement(values)
-            about = {
-                "chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "r_hat": r_hat.tolist(), "r_hat_max": float(r_hat.max()),
-                "made": "computed here",
-            }  # fmt: skip
-            with _lock:
-                _made[self.setup.posterior()] = Reference(GRID, values[:, ::4], about)
-                while len(_made) > KEPT:
-                    del _made[next(iter(_made))]
-            self.state = "done"
-        except Exception as error:  # a page shows it
-            log.exception("nuts")
-            self.error, self.state = str(error), "failed"
+        values = run_nuts(
+            "wave", dim_of(width), knobs, GRID, CHAINS, WARMUP, SAMPLES, report=self.heard, cancelled=self.cancelled
+        )
+        if values is None:
+            return
+        r_hat = disagreement(values)
+        about = {
+            "chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "r_hat": r_hat.tolist(), "r_hat_max": float(r_hat.max()),
+            "made": "computed here",
+        }  # fmt: skip
+        with _lock:
+            _made[self.setup.posterior()] = Reference(GRID, values[:, ::4], about)
+            while len(_made) > KEPT:
+                del _made[next(iter(_made))]

@@ -16,7 +16,7 @@ from app.collapse import RESVGD, SHIPPED, STOP, Grid, shipped, value_of
 from app.collapse_laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
 from app.collapse_points import all_series, names_of, points_of, series_of
 from app.collapse_run import record
-from app.jobs import Job, Line
+from app.jobs import Line, SweepJob
 from app.pages.collapse import PRESETS, read_link
 from app.replay import goals_of, link_of
 from app.setup import Setup
@@ -254,14 +254,14 @@ def until(happened, seconds=30):
 def test_jobs_run_one_at_a_time_in_their_order(shelf, monkeypatch):
     gate, order = threading.Event(), []
 
-    def sweep(recipes, store, executor, report, cancelled):
+    def sweep(recipes, store, stop, executor, report, cancelled):
         order.append(recipes)
         while not gate.is_set() and not cancelled():
             time.sleep(0.01)
         return recipes
 
     monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, (a, b, c) = Line(), (Job([i]) for i in range(3))
+    line, (a, b, c) = Line(), (SweepJob([i]) for i in range(3))
     for job in (a, b, c):
         line.add(job)
     until(lambda: a.state == "running")
@@ -276,13 +276,13 @@ def test_jobs_run_one_at_a_time_in_their_order(shelf, monkeypatch):
 
 
 def test_a_job_that_fails_says_so_and_the_next_one_runs(shelf, monkeypatch):
-    def sweep(recipes, store, executor, report, cancelled):
+    def sweep(recipes, store, stop, executor, report, cancelled):
         if recipes == ["bad"]:
             raise ValueError("broken")
         return recipes
 
     monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, bad, good = Line(), Job(["bad"]), Job([1])
+    line, bad, good = Line(), SweepJob(["bad"]), SweepJob([1])
     line.add(bad)
     line.add(good)
     until(lambda: good.state == "done")
@@ -290,10 +290,10 @@ def test_a_job_that_fails_says_so_and_the_next_one_runs(shelf, monkeypatch):
 
 
 def test_rows_of_a_job_are_kept_for_the_next(shelf):
-    job = Job(list(SMALL.recipes().values()))
+    job = SweepJob(list(SMALL.recipes().values()))
     job.run()
     assert job.state == "done" and len(job.rows) == 1 == len(shelf.rows())
-    again = Job(list(SMALL.recipes().values()))
+    again = SweepJob(list(SMALL.recipes().values()))
     again.run()
     assert again.rows == job.rows and again.done == 1
 
@@ -315,11 +315,11 @@ from app import jobs
 from stein_core.sweeps import Store, variance_collapse
 kept = Store({path!r})
 jobs.store = lambda: kept
-jobs.run_sweep = lambda recipes, store, executor, report, cancelled: [
+jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled: [
     work.result() for work in [executor.submit(time.sleep, 20) for recipe in recipes]
 ]
 jobs.PATIENCE = 0.2
-jobs.LINE.add(jobs.Job([1, 2]))
+jobs.LINE.add(jobs.SweepJob([1, 2]))
 time.sleep(0.3)
 print(time.time())
 """.format(path=str(tmp_path / "rows.sqlite"))

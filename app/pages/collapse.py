@@ -19,7 +19,7 @@ from app.collapse_figures import Chart
 from app.collapse_laws import curves_of, laws_of
 from app.collapse_points import Point, all_series, points_of, table_of
 from app.collapse_settings import CHOICE, Settings
-from app.jobs import LINE, Job, in_background, store
+from app.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
 from app.stream import Mailbox
 from stein_core.registry import unknown
@@ -66,7 +66,7 @@ class Collapse:
         self.shell = shell
         self.quiet = False
         self.valid = True  # the settings make a grid
-        self.job: Job | None = None
+        self.job: SweepJob | None = None
         self.ran: Grid | None = None  # the job's grid
         self.local: dict[str, dict] = {}  # rows computed on this machine, by key
         self.curves, self.laws = [], {}
@@ -194,7 +194,7 @@ class Collapse:
         self._redraw()
 
     def _start(self, event):
-        self.job, self.ran = Job(list(self.recipes.values())), self.grid
+        self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
         LINE.add(self.job)
         self._show_job()
 

@@ -229,6 +229,7 @@ class WavePage:
 
     def _compute(self, event):
         self.job = NutsJob(self.setup)
+        LINE.add(self.job)
         self._show_job()
 
     def _export(self, item):
