@@ -7,8 +7,6 @@ never touches the run itself, so nothing needs a lock.
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +17,7 @@ from app.scene import SideBySide
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
 from app.views import pack
+from app.worker import Worker
 from stein_core import METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
@@ -33,8 +32,8 @@ _compilers = ThreadPoolExecutor(2, "compile")
 _ahead = ThreadPoolExecutor(1, "compile-ahead")
 
 
-class Session:
-    """A Setup that runs on a worker thread. Every public method returns at once.
+class Session(Worker):
+    """A Setup that runs on a worker thread.
 
     streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, scene,
     knobs, playing, status, alarm, step, steps_per_second, history (length, position). view: what the stage shows, see
@@ -42,36 +41,13 @@ class Session:
     """
 
     def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide()):
-        self._streamer, self._tell, self._view = streamer, tell, view
-        self._commands: queue.SimpleQueue = queue.SimpleQueue()
-        self._closed = self._dirty = self._playing = False
-        self._awake = True
+        super().__init__(streamer, tell)
+        self._view = view
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
         self._speed, self._told = 1, (0.0, 0)
         self._setup, self._run = setup, None
-        self._thread = threading.Thread(target=self._work, name="session", daemon=True)
-
-    def wake(self):
-        """Go on from where it slept; the first time compile and start. Commands that came before wait in the queue."""
-        if self._thread.ident is None:
-            self._put(self._begin, self._setup)
-            self._thread.start()
-        else:
-            self._put(self._sleep, False)
-
-    def sleep(self):
-        """Neither step nor look until wake(): nobody sees it."""
-        self._put(self._sleep, True)
 
     # ---- commands, from the page
-
-    def toggle(self):
-        """Play if paused, else pause."""
-        self._put(lambda: self._play(not self._playing))
-
-    def step(self):
-        """One step, then pause."""
-        self._put(self._one_step)
 
     def reset(self, seed: int | None = None):
         """Back to step 0 with the knobs as they are, and with another seed if one is given."""
@@ -97,7 +73,7 @@ class Session:
 
     def open(self, setup: Setup):
         """Another Setup altogether: a preset or a link."""
-        self._put(self._begin, setup)
+        self._put(self._start, setup)
 
     def redraw(self):
         """Look again: the view has changed."""
@@ -110,12 +86,6 @@ class Session:
     def back(self):
         """One frame back."""
         self._put(lambda: self._run and self._rewind(self._run.position - 1))
-
-    def close(self):
-        """End the thread; may be called twice."""
-        self._closed = True
-        self._streamer.close()
-        self._put(lambda: None)
 
     # ---- what the page may read
 
@@ -139,32 +109,23 @@ class Session:
 
     # ---- the worker
 
-    def _put(self, command, *arguments):
-        self._commands.put((command, arguments))
-
-    def _work(self):
-        while not self._closed:
-            try:
-                command, arguments = self._commands.get(block=not self._busy())
-            except queue.Empty:
-                command, arguments = self._frame, ()
-            try:
-                command(*arguments)
-            except Exception as error:
-                refused = isinstance(error, ValueError)
-                if refused:
-                    log.warning("refused: %s", error)
-                else:
-                    log.exception("session")
-                self._dirty = False
-                self._stop(f"{error}" if refused else f"{type(error).__name__}: {error}")
-                # The widgets go back to what there is.
-                self._tell({"setup": self._setup, "knobs": self._run.knobs if self._run else self._setup.knobs})
+    def _begin(self):
+        self._start(self._setup)
 
     def _busy(self) -> bool:
-        return self._awake and self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
+        return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
 
-    def _frame(self):
+    def _failed(self, error: Exception):
+        refused = isinstance(error, ValueError)
+        if refused:
+            log.warning("refused: %s", error)
+        else:
+            log.error("session", exc_info=error)
+        self._stop(f"{error}" if refused else f"{type(error).__name__}: {error}")
+        # The widgets go back to what there is.
+        self._tell({"setup": self._setup, "knobs": self._run.knobs if self._run else self._setup.knobs})
+
+    def _turn(self):
         """One frame: on by some steps if there is anything to do, then look."""
         if not self._streamer.wait_slot(0.05):
             return
@@ -216,7 +177,7 @@ class Session:
         self._tell({"playing": on, "alarm": ""})
 
     def _sleep(self, on: bool):
-        self._awake, self._dirty = not on, True
+        super()._sleep(on)
         self._told = time.monotonic(), self._run.clock if self._run else 0
 
     def _give_up_goal(self):
@@ -233,7 +194,7 @@ class Session:
     def _choose(self, fields):
         knobs = self._run.knobs if self._run else self._setup.knobs
         setup = replace(self._setup, knobs=knobs, changes=(), steps=0, **({"dim": None} if "target" in fields else {}))
-        self._begin(replace(setup, **fields), self._playing)
+        self._start(replace(setup, **fields), self._playing)
 
     def _change(self, name: str, value: Any):
         run = self._run
@@ -243,7 +204,7 @@ class Session:
                 if capacity_of(setup) == capacity_of(self._setup):
                     self._setup = setup
                 else:
-                    self._begin(setup, self._playing)
+                    self._start(setup, self._playing)
             return
         wanted = {"add": run.count + 1, "method.particles": value}.get(name, 1)
         if wanted > CAPACITY:
@@ -270,7 +231,7 @@ class Session:
 
     # ---- compiling and starting
 
-    def _begin(self, setup: Setup, playing: bool | None = None):
+    def _start(self, setup: Setup, playing: bool | None = None):
         self._setup, self._deferred = setup, []
         self._run: Run | None = None
         self.metrics = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import numpy as np
 from app.stream import Streamer
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
+from app.worker import Worker
 from stein_core import Spec, State, Stepper, compile
 
 log = logging.getLogger(__name__)
@@ -55,17 +54,17 @@ class Picture:
     methods: dict[str, Seen]
 
 
-class WaveSession:
-    """A WaveSetup in training. Every public method returns at once.
+class WaveSession(Worker):
+    """A WaveSetup in training.
 
     streamer: told when there is a new `picture`. tell: called from the worker with a dict of news: playing, status,
     alarm. wake() starts it, sleep() rests it, close() ends the thread.
     """
 
     def __init__(self, setup: WaveSetup, streamer: Streamer, tell: Callable[[dict], None]):
-        self._streamer, self._tell, self._setup = streamer, tell, setup
-        self._commands: queue.SimpleQueue = queue.SimpleQueue()
-        self._closed, self._awake, self._playing, self._dirty = False, True, True, True
+        super().__init__(streamer, tell)
+        self._setup = setup
+        self._playing = self._dirty = True
         self._programs: dict[tuple[Spec, int], Stepper] = {}
         self._asked: set[tuple[Spec, int]] = set()  # being compiled
         self._fits: dict[str, Fit] = {}
@@ -75,29 +74,8 @@ class WaveSession:
         self._looking = 0.0  # seconds that a picture takes
         self.picture: Picture | None = None
         self.rate = 0.0  # steps per second of the clock
-        self._thread = threading.Thread(target=self._work, name="wave", daemon=True)
 
     # ---- commands
-
-    def wake(self):
-        """Go on from where it slept; the first time compile and start."""
-        if self._thread.ident is None:
-            self._put(self._ask)
-            self._thread.start()
-        else:
-            self._put(self._sleep, False)
-
-    def sleep(self):
-        """Compute nothing until wake(): nobody sees it."""
-        self._put(self._sleep, True)
-
-    def toggle(self):
-        """Play if paused, else pause."""
-        self._put(lambda: self._play(not self._playing))
-
-    def step(self):
-        """One step, then pause."""
-        self._put(self._one_step)
 
     def reset(self):
         """Back to step 0 with the settings as they are."""
@@ -111,12 +89,6 @@ class WaveSession:
         """Other settings. What is trained goes on from where it is, unless the width or the seed has changed."""
         self._put(self._apply, setup)
 
-    def close(self):
-        """End the thread; may be called twice."""
-        self._closed = True
-        self._streamer.close()
-        self._put(lambda: None)
-
     @property
     def paused_at(self) -> int:
         """The step that a link says: 0 while it plays."""
@@ -124,24 +96,15 @@ class WaveSession:
 
     # ---- the worker
 
-    def _put(self, command, *arguments):
-        self._commands.put((command, arguments))
-
-    def _work(self):
-        while not self._closed:
-            try:
-                command, arguments = self._commands.get(block=not self._busy())
-            except queue.Empty:
-                command, arguments = self._tick, ()
-            try:
-                command(*arguments)
-            except Exception as error:
-                log.exception("wave")
-                self._dirty = False
-                self._pause(f"{type(error).__name__}: {error}")
+    def _begin(self):
+        self._ask()
 
     def _busy(self) -> bool:
-        return self._awake and bool(self._live()) and (self._playing or self._dirty or self._behind() != [])
+        return bool(self._live()) and (self._playing or self._dirty or self._behind() != [])
+
+    def _failed(self, error: Exception):
+        log.error("wave", exc_info=error)
+        self._pause(f"{type(error).__name__}: {error}")
 
     def _live(self) -> dict[str, Fit]:
         """The methods whose program is there, each with its state, which is made or moved to another program here."""
@@ -163,7 +126,7 @@ class WaveSession:
     def _behind(self) -> list[str]:
         return [name for name, fit in self._live().items() if fit.step < self._clock and not fit.diverged]
 
-    def _tick(self):
+    def _turn(self):
         """Some steps if there is anything to do, and a picture if it is time."""
         free = self._streamer.wait_slot(0.02)
         now = time.monotonic()
@@ -247,9 +210,6 @@ class WaveSession:
         self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
         self._dirty = True
         self._tell({"alarm": ""})
-
-    def _sleep(self, on: bool):
-        self._awake, self._dirty = not on, True
 
     def _apply(self, setup: WaveSetup):
         old, self._setup = self._setup, setup

@@ -1,0 +1,72 @@
+"""What the sessions of the pages have in common: a worker thread with a queue of commands, that plays or is paused."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import Callable
+
+from app.stream import Streamer
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """A thread that owns the state of a computation, so that nothing needs a lock. Every public method returns at once.
+
+    streamer: takes the frames. tell: called from the worker with a dict of news for the page. A subclass gives `_begin`
+    (the first thing done), `_busy` (whether there is something to do beside commands), `_turn` (a little of that),
+    `_failed` (a command or a turn has raised), `_play(on)` and `_one_step`. _dirty: the picture is to be drawn again.
+    """
+
+    def __init__(self, streamer: Streamer, tell: Callable[[dict], None]):
+        self._streamer, self._tell = streamer, tell
+        self._commands: queue.SimpleQueue = queue.SimpleQueue()
+        self._closed = self._playing = self._dirty = False
+        self._awake = True
+        self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
+
+    def wake(self):
+        """Go on from where it slept; the first time begin. Commands that came before wait in the queue."""
+        if self._thread.ident is None:
+            self._put(self._begin)
+            self._thread.start()
+        else:
+            self._put(self._sleep, False)
+
+    def sleep(self):
+        """Compute nothing until wake(): nobody sees it."""
+        self._put(self._sleep, True)
+
+    def toggle(self):
+        """Play if paused, else pause."""
+        self._put(lambda: self._play(not self._playing))
+
+    def step(self):
+        """One step, then pause."""
+        self._put(lambda: self._one_step())
+
+    def close(self):
+        """End the thread; may be called twice."""
+        self._closed = True
+        self._streamer.close()
+        self._put(lambda: None)
+
+    def _put(self, command, *arguments):
+        self._commands.put((command, arguments))
+
+    def _sleep(self, on: bool):
+        self._awake, self._dirty = not on, True
+
+    def _work(self):
+        while not self._closed:
+            try:
+                command, arguments = self._commands.get(block=not (self._awake and self._busy()))
+            except queue.Empty:
+                command, arguments = self._turn, ()
+            try:
+                command(*arguments)
+            except Exception as error:
+                self._dirty = False
+                self._failed(error)
