@@ -17,13 +17,11 @@ from bokeh.models import Plot
 from app.figures import COLOURS, take_over
 from app.jobs import Threads
 from app.output import Output
+from app.text import BUSY
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
 DRAWERS = Threads(4, "chart")
-BUSY = """<style>@keyframes run { from { background-position: 100% 0 } to { background-position: -100% 0 } }
-div { height: 3px; background: linear-gradient(90deg, #0072B200, #0072B2, #0072B200) 0 0 / 50% 100%; animation: run 1.2s linear infinite }
-</style><div role="progressbar" aria-label="computing"></div>"""
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")

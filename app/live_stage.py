@@ -13,10 +13,11 @@ from app.controls import place as set_widget
 from app.controls import widget
 from app.output import Output
 from app.scene import SideBySide
-from app.session import Session
+from app.session import Session, capacity_of
 from app.setup import Setup, all_knobs
 from app.stream import Mailbox, Streamer
 from app.views import Stage
+from stein_core import compile
 from stein_core.registry import unknown
 
 MARKS = ("attract", "repulse", "guides", "trails")
@@ -26,18 +27,19 @@ DRAWN = ("attract", "repulse", "guides")
 class LiveStage(Output):
     """See `app.notebook.stage`. It starts when a browser shows it."""
 
-    def __init__(self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None):
+    def __init__(self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None, metrics: Sequence[str]):
         super().__init__()
-        setup = read(setup)
+        self.setup = setup = read(setup)
+        self.view = SideBySide(metrics)
         for names, known, kind in ((sliders, all_knobs(), "knob"), (marks or (), MARKS, "mark")):
             for name in names:
                 if name not in known:
                     raise unknown(kind, name, known)
         drawn, later = DRAWN if marks is None else marks, self.place.later
         self.quiet, self.link = False, ""
-        self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, keys=False)
+        self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, embedded=True)
         self.streamer = Streamer(self.stage.send, later)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), SideBySide())
+        self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view)
         kit = pn.widgets if self.place.jupyter else pmui  # that one's components would load from a CDN there
         self.play, *others = [
             kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
@@ -48,8 +50,8 @@ class LiveStage(Output):
             )
         ]
         if kit is pmui:
-            self.play.param.update(variant="contained", size="small")
-            [button.param.update(size="small") for button in others]
+            for button in (self.play, *others):
+                button.param.update(size="small", variant="contained" if button is self.play else "outlined")
         self.onward = pn.pane.HTML("", margin=(10, 8))
         self.knobs = {name: widget(all_knobs()[name], self.turned, kit) for name in sliders}
         for made in self.knobs.values():
@@ -58,6 +60,13 @@ class LiveStage(Output):
         self.show_link()
         wide = {"sizing_mode": "stretch_width", "align_items": "center"}
         self.extend([pn.FlexBox(self.play, *others, self.onward, **wide), pn.FlexBox(*self.knobs.values(), **wide), self.stage])
+
+    def prepare(self) -> None:
+        """Compile what it will need, on the calling thread."""
+        specs = [self.setup.spec(method, capacity_of(self.setup)) for method in self.setup.methods]
+        self.view.scene(specs)
+        for spec in specs:
+            compile(spec)
 
     def rest(self, on: bool) -> None:
         if self.stage.scene:  # else no browser has shown it yet
@@ -75,7 +84,7 @@ class LiveStage(Output):
             self.streamer.ack(message["ack"])
         elif "ready" in message:
             self.streamer.ready()
-            self.session.wake()
+            pn.state.onload(self.session.wake)  # until the document is loaded, Panel drops what changes
         elif "add" in message:
             self.session.add(message["add"])
         elif "remove" in message:

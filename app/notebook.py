@@ -32,14 +32,18 @@ def start() -> None:
 
 
 def stage(
-    setup: Setup | str, sliders: Sequence[str] = ("method.alpha",), marks: Sequence[str] | None = None
+    setup: Setup | str,
+    sliders: Sequence[str] = ("method.alpha",),
+    marks: Sequence[str] | None = None,
+    metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion", "bandwidth"),
 ) -> LiveStage:
     """The live stage of page Particles with Play, Step, Reset and the named knobs.
 
     setup: a Setup, or the link text of page Particles: "target=banana&methods=svgd,smi&method.particles=50".
     marks: what is drawn at first, of "attract", "repulse", "guides" and "trails"; all but the trails without it.
+    metrics: the read-outs, names of diagnostics.
     """
-    return LiveStage(setup, sliders, marks)
+    return LiveStage(setup, sliders, marks, metrics)
 
 
 def chart(draw: Callable[..., Any], title: str = "", **controls: tuple | list) -> Chart:

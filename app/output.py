@@ -25,6 +25,9 @@ class Output(pn.Column):
         """Show it. In the Lessons page the page does that."""
         return self if self.place.lesson else super().servable(*arguments, **keywords)
 
+    def prepare(self) -> None:
+        """Do what takes long before anyone looks, on the calling thread."""
+
     def rest(self, on: bool) -> None:
         """Nobody sees it, or someone does again."""
 

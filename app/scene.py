@@ -25,17 +25,22 @@ class SideBySide:
 
     A view says what stands still, scene(specs) -> the `scene` of `views.Stage` (called from a compile thread), and
     what moves, panels(run, metrics) -> the panels of `views.pack` (called from the session's worker).
+
+    metrics: names of the read-outs; all that are live without it.
     """
+
+    def __init__(self, metrics: Sequence[str] | None = None):
+        self.metrics = live() if metrics is None else [DIAGNOSTICS[name] for name in metrics]
 
     def scene(self, specs: Sequence[Spec]) -> dict:
         return {
-            "cards": [card(METHODS[spec.method].label, live(), accent=i) for i, spec in enumerate(specs)],
+            "cards": [card(METHODS[spec.method].label, self.metrics, accent=i) for i, spec in enumerate(specs)],
             "backgrounds": [density(specs[0].target, specs[0].dim)],
         }
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
-            Panel(frame.step, [values[entry.name] for entry in live()], rows(frame), stepper.spec.guide != "point")
+            Panel(frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.guide != "point")
             for stepper, frame, values in zip(run.steppers, run.frames, metrics)
         ]
 

@@ -10,7 +10,10 @@ import panel_material_ui as pmui
 
 from app.browser import Browser
 from app.pages.collapse import Collapse
+from app.pages.index import Index
+from app.pages.lessons import Lessons
 from app.pages.location import Location
+from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
 from app.serving import detach_busy
@@ -32,14 +35,20 @@ DARK = {
 # build(shell, query) -> an object with `sidebar` and `main` (lists of components), show() and hide() (it comes on
 # screen, the first time too, or leaves it; hidden it does no work), refresh() (twice a second while shown) and
 # link() -> "a=1&b=2", which repeats what is shown. `query` holds such a link's fields as strings, {} without one.
-# A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text) and shell.copy_link(link).
+# A page that is there already hears of another link through open(query), if it has that.
+# A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
+# shell.go("?page=key&a=1").
 PAGES = {
+    "index": ("Start", Index),
+    "lessons": ("Lessons", Lessons),
     "particles": ("Particles", Particles),
     "location": ("Location and variance", Location),
     "collapse": ("Variance collapse", Collapse),
     "wave": ("1-D wave", WavePage),
+    "notation": ("Notation and references", Notation),
 }
-FIRST = "particles"
+FIRST = "index"  # of a bare address
+UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 SELECT = {
     "minWidth": "0", "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
@@ -92,10 +101,9 @@ class Shell:
             dark_theme=query.get("theme") == "dark",
         )
         detach_busy(self.frame)
-        self.key = query.get("page", FIRST)
-        self.unknown = None if self.key in PAGES else str(unknown("page", self.key, PAGES))
-        if self.unknown:
-            self.key = FIRST
+        wanted = query.get("page")
+        self.unknown = None if wanted in (None, *PAGES) else str(unknown("page", wanted, PAGES))
+        self.key = page_of(query)
         self.make(self.key, query)
         self.menu.value = self.key
         self.menu.param.watch(lambda event: self.turn_to(event.new), "value")
@@ -111,7 +119,7 @@ class Shell:
     def make(self, key: str, query: dict[str, str]):
         """Build a page and place it."""
         _, build = PAGES[key]
-        page = build(self, {name: value for name, value in query.items() if name not in ("page", "theme")})
+        page = build(self, fields(query))
         self.columns[key] = tuple(
             pmui.Column(*objects, sizing_mode="stretch_width", margin=margin)
             for objects, margin in ((page.sidebar, (8, 0)), (page.main, 0))
@@ -120,21 +128,29 @@ class Shell:
         self.sidebar.append(self.columns[key][0])
         self.main.append(self.columns[key][1])
 
-    def turn_to(self, key: str, query: dict[str, str] | None = None):
-        """Show another page. `query`: the address where the user went back to; else it is a new entry of the history."""
-        if key == self.key:
+    def go(self, link: str):
+        """Follow a link within the app, "?page=key&a=1", as a new entry of the history."""
+        query = dict(parse_qsl(link.removeprefix("?")))
+        self.turn_to(page_of(query), query, push=True)
+
+    def turn_to(self, key: str, query: dict[str, str] | None = None, push: bool = True):
+        """Show another page, or another link of this one. push: as a new entry of the history."""
+        if key == self.key and not query:
             return
-        if query is None:
+        if push:
             self.refresh()  # the entry that is left says what was shown last
         if key not in self.pages:
             self.make(key, query or {})
-        self.pages[self.key].hide()
-        self.key = self.menu.value = key
-        for other, columns in self.columns.items():
-            for column in columns:
-                column.visible = other == key
-        self.pages[key].show()
-        if query is None:
+        elif query and hasattr(self.pages[key], "open"):
+            self.pages[key].open(fields(query))
+        if key != self.key:
+            self.pages[self.key].hide()
+            self.key = self.menu.value = key
+            for other, columns in self.columns.items():
+                for column in columns:
+                    column.visible = other == key
+            self.pages[key].show()
+        if push:
             self.address = self.full(self.pages[key].link())
             self.browser.show_link(self.address, push=True)
 
@@ -145,11 +161,11 @@ class Shell:
         self.address = ""  # an address sent before there was anyone to receive it is lost, and Back has changed it
         if "back" in message:
             query = dict(parse_qsl(message["back"].removeprefix("?")))
-            self.turn_to(query["page"] if query.get("page") in PAGES else FIRST, query)
+            self.turn_to(page_of(query), query, push=False)
 
     def full(self, link: str) -> str:
         """The query of the current page's link, with the page's key and the theme."""
-        key = [] if self.key == FIRST else [f"page={self.key}"]
+        key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
         return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])
 
     def copy_link(self, link: str):
@@ -164,3 +180,15 @@ class Shell:
         if address != self.address:
             self.address = address
             self.browser.show_link(address)
+
+
+def page_of(query: dict[str, str]) -> str:
+    """The page that a link shows."""
+    if query.get("page") in PAGES:
+        return query["page"]
+    return UNNAMED if fields(query) else FIRST
+
+
+def fields(query: dict[str, str]) -> dict[str, str]:
+    """What a link tells its page."""
+    return {name: value for name, value in query.items() if name not in ("page", "theme")}

@@ -37,11 +37,11 @@ export function render({model, el}) {
 
   let cards = [], backgrounds = [], panels = [], key = "", family = "", legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
-  let tabbed = false, hover = -1, lastFrame = 0;
+  let tabbed = false, hover = -1, lastFrame = 0, seen = true;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
-  const repaint = () => { raf ||= requestAnimationFrame(paint); };
+  const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
   const theme = () => THEMES[model.dark ? "dark" : "light"];
   const look = () => ({theme: theme(), family, hover, bars: backgrounds.length > 1,
     show: {...model.show, trails: model.show.trails && !calm.matches}});
@@ -183,7 +183,7 @@ export function render({model, el}) {
       const text = `${cards[p].title}: step ${panel.step}, ${panel.count} particles`;
       if (cards[p].canvas.ariaLabel !== text) cards[p].canvas.ariaLabel = text;
     });
-    if (drawn && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
+    if (drawn && seen && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
       model.send_msg({ack: drawn[0], idle: true});
     }
   }
@@ -225,7 +225,7 @@ export function render({model, el}) {
 
   function onKey(e) {
     const target = e.composedPath()[0];
-    if (!model.keys || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
+    if (model.embedded || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
     // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
     if (e.key === "Tab") tabbed = true;
     if (e.key === " " && tabbed && target.closest?.("button, [role=button]")) return;
@@ -270,8 +270,11 @@ export function render({model, el}) {
     root.classList.toggle("dark", model.dark);
   }
 
+  // Out of sight it draws nothing, so acknowledges nothing, so the server computes nothing.
+  const eye = new IntersectionObserver(entries => { seen = entries.at(-1).isIntersecting; repaint(); });
   const resizer = new ResizeObserver(layout), ticker = setInterval(tick, 1000);
   resizer.observe(root);
+  if (model.embedded) eye.observe(root);
   addEventListener("resize", layout);  // height and zoom, which the observer does not see
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerdown", onPointer);
@@ -282,6 +285,7 @@ export function render({model, el}) {
   model.on("dark", () => { showTexts(); layout(); });
   model.on("remove", () => {
     resizer.disconnect();
+    eye.disconnect();
     removeEventListener("resize", layout);
     clearInterval(ticker);
     clearTimeout(clickTimer);

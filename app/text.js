@@ -1,6 +1,7 @@
 // Text with formulas: \(...\) and \[...\] become pictures, drawn by the MathJax that Bokeh ships. It is loaded where the
 // first formula is, from where Bokeh itself came.
 const FORMULA = /\\\((.+?)\\\)|\\\[([\s\S]+?)\\\]/g;
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const HOME = /bokeh(\.min)?\.js/;
 
 function providers() {
@@ -58,11 +59,20 @@ async function typeset(root) {
 export function render({model, el}) {
   const root = document.createElement("div");
   root.className = "text";
+  if (model.anchor) root.id = model.anchor;
   el.append(root);
   const show = () => {
     root.innerHTML = model.html;
     typeset(root);
+    if (calm.matches) root.querySelectorAll("svg").forEach(picture => picture.pauseAnimations());
   };
+  // A link within the app goes there without a reload; with a modifier, or to another tab, it is the browser's.
+  root.addEventListener("click", e => {
+    const link = e.target.closest("a[href^='?']");
+    if (!link || link.target || e.ctrlKey || e.metaKey || e.shiftKey || !model.inside) return;
+    e.preventDefault();
+    model.send_msg({go: link.getAttribute("href")});
+  });
   model.on("html", show);
   show();
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -29,6 +30,11 @@ CSS = """
 .text code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px; padding: .1em .3em; }
 .text pre { margin: .4em 0; padding: 10px 14px; overflow-x: auto; border-radius: 6px; background: #8881; line-height: 1.45; }
 .text pre code, .text pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
+.text pre .k, .text pre .kn, .text pre .kc, .text pre .ow { color: var(--mui-palette-primary-main, #0072B2); font-weight: 600; }
+.text pre .s1, .text pre .s2, .text pre .sa, .text pre .si, .text pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }
+.text pre .mi, .text pre .mf { color: light-dark(#a34a00, #f0a35e); }
+.text pre .c1 { opacity: .7; font-style: italic; }
+.text pre .nf, .text pre .nc { font-weight: 600; }
 .text pre code { background: none; padding: 0; }
 .text table { border-collapse: collapse; margin: .6em 0; font-size: 14px; display: block; overflow-x: auto; }
 .text caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
@@ -39,7 +45,16 @@ CSS = """
 .text blockquote { margin: .6em 0; padding-left: 12px; border-left: 3px solid #8886; }
 .text .display { display: block; overflow-x: auto; text-align: center; margin: .7em 0; }
 .text svg { max-width: none; }
+.text .lessons { padding-left: 1.4em; margin: 0; }
+.text .lessons li { margin: .35em 0; }
+.text .lessons a { text-decoration: none; }
+.text .lessons a:hover { text-decoration: underline; }
+.text .lessons [aria-current] { font-weight: 700; }
+.text small { opacity: .75; white-space: nowrap; }
 """
+BUSY = """<style>@keyframes run { from { background-position: 150% 0 } to { background-position: -50% 0 } }
+.busy { height: 3px; background: linear-gradient(90deg, #0072B200, #0072B2, #0072B200) 0 0 / 50% 100% no-repeat;
+animation: run 1.2s linear infinite }</style><div class="busy" role="progressbar" aria-label="computing"></div>"""
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 _markdown.options["highlight"] = lambda code, language, attributes: coloured(code) if language == "python" else ""
 _markdown.use(
@@ -49,12 +64,22 @@ _markdown.use(
 
 
 class Text(JSComponent):
-    """HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML."""
+    """HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML. go: follows a link to a
+    page of the app ("?page=...")."""
 
     html = param.String()
+    anchor = param.String(doc="The id of its element.")
+    inside = param.Boolean(doc="Whether links to pages of the app are followed without a reload.")
 
     _esm = HERE / "text.js"
     _stylesheets: ClassVar = [CSS]
+
+    def __init__(self, go: Callable[[str], None] | None = None, **params):
+        super().__init__(inside=go is not None, **params)
+        self.go = go
+
+    def _handle_msg(self, data) -> None:
+        self.go(data["go"])
 
 
 def prose(source: str, **params):

@@ -87,7 +87,7 @@ class Stage(JSComponent):
     show = param.Dict(default={"attract": True, "repulse": True, "trails": False, "guides": True})
     status = param.String(doc="What is going on, as a small badge.")
     alarm = param.String(doc="What went wrong, as a banner.")
-    keys = param.Boolean(default=True, doc="Whether it listens to the keyboard.")
+    embedded = param.Boolean(default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight.")
     dark = param.Boolean(default=False)
 
     _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)

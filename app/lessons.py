@@ -1,0 +1,151 @@
+"""The notebooks that come with the app, and a visitor's way through one of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from panel.viewable import Viewable
+
+from app.jobs import STOPPING, Threads
+from app.output import Output
+from app.place import Place, placed
+
+log = logging.getLogger(__name__)
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+RUNNERS = Threads(8, "lesson")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """code: Python to run; else Markdown to read."""
+
+    code: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One notebook."""
+
+    key: str
+    title: str
+    minutes: int
+    question: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def opening(self) -> int:
+        """How many cells come before the first code."""
+        return next((i for i, cell in enumerate(self.cells) if cell.code), len(self.cells))
+
+
+@dataclass
+class Result:
+    """What a cell gave. shown: a component or None. text: what it printed, and a last value that is no component.
+    problem: a sentence, or ""."""
+
+    shown: Viewable | None = None
+    text: str = ""
+    problem: str = ""
+    printed: list[str] = field(default_factory=list)
+
+
+@lru_cache(maxsize=1)
+def lessons() -> dict[str, Lesson]:
+    """All of them by key ("01"), in order."""
+    found = {}
+    for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        facts = notebook["metadata"]["steinlab"]
+        cells = tuple(Cell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in notebook["cells"])
+        key = path.name[:2]
+        found[key] = Lesson(key, facts["title"], facts["minutes"], facts["question"], cells)
+    return found
+
+
+class Reading:
+    """One visitor's run of one lesson: a namespace, and its cells run in order on a thread.
+
+    told(index, result): called on the event loop when a code cell has run. place: that of the cells' outputs.
+    """
+
+    def __init__(self, lesson: Lesson, place: Place, told: Callable[[int, Result], None]):
+        self.lesson, self.place, self.told = lesson, place, told
+        self._namespace: dict[str, Any] = {"__name__": "__main__"}
+        self._lock = threading.Lock()
+        self._next = self._goal = 0  # the next cell to run; the first one not to
+        self._running = self._closed = False
+
+    def run_to(self, count: int) -> None:
+        """Run the first `count` cells, those that have not run yet. Returns at once."""
+        with self._lock:
+            self._goal = max(self._goal, count)
+            if self._running or self._closed or self._next >= self._goal:
+                return
+            self._running = True
+        RUNNERS.submit(self._work)
+
+    def close(self) -> None:
+        """Run nothing more, and end what its cells have started."""
+        self._closed = True
+        for output in self.place.outputs:
+            output.close()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed or STOPPING.is_set() or self._next >= self._goal:
+                    self._running = False
+                    break
+                index = self._next
+            if self.lesson.cells[index].code:
+                with placed(self.place):
+                    result = run(self.lesson.cells[index].source, self._namespace)
+                self.place.later(lambda index=index, result=result: self.told(index, result))
+                if isinstance(result.shown, Output):  # while the cell before it is read
+                    RUNNERS.submit(result.shown.prepare)
+                if result.problem:  # what follows would fail too
+                    with self._lock:
+                        self._goal, self._running = index, False
+                    break
+            self._next = index + 1
+        if self._closed:  # what the last cell has made
+            self.close()
+
+
+def run(source: str, namespace: dict[str, Any]) -> Result:
+    """Run one cell's code in `namespace`; its last expression is what it shows."""
+    result = Result()
+    namespace["print"] = lambda *values, sep=" ", end="\n", **ignored: result.printed.append(sep.join(map(str, values)) + end)
+    try:
+        body, last = parsed(source)
+        exec(body, namespace)
+        value = eval(last, namespace) if last else None
+    except Exception as error:
+        log.exception("lesson")
+        result.problem = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(value, Viewable):
+            result.shown = value
+        elif value is not None:
+            result.printed.append(repr(value))
+    result.text = "".join(result.printed).rstrip()
+    return result
+
+
+@lru_cache(maxsize=256)
+def parsed(source: str) -> tuple[Any, Any]:
+    """The code of a cell, and that of its last expression or None."""
+    tree = ast.parse(source)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = compile(ast.Expression(tree.body.pop().value), "<lesson>", "eval")
+    return compile(tree, "<lesson>", "exec"), last
