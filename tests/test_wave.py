@@ -21,6 +21,7 @@ from stein_core.bands import band, coverage, disagreement, function_values, lppd
 from stein_core.datasets import WAVE_REGIONS, wave_region, wave_training
 from stein_core.nuts import run_nuts
 from stein_core.recovery import recovery, recovery_points
+from stein_core.widths import widths
 from stein_core.wave import WIDTHS, dim_of, shapes_of, wave_model, width_of
 
 FIVE = dim_of(5)
@@ -215,6 +216,14 @@ def test_nuts_gives_the_posterior_of_a_line():
     np.testing.assert_allclose(values.reshape(-1, 3).mean(0), at @ covariance @ design.T @ y, atol=0.15 * sd.min())
     np.testing.assert_allclose(values.reshape(-1, 3).std(0), sd, rtol=0.1)
     assert disagreement(values).max() < 1.02 and seen[-1][0] == seen[-1][1] == 1800
+
+
+def test_the_sweep_of_widths_trains_every_method_as_published():
+    recipes = widths(widths=(5, 100), seeds=2)
+    assert [(r.spec.method, r.spec.dim, r.seed) for r in recipes[:3]] == [("svgd", 41, 0), ("svgd", 41, 1), ("annealed", 41, 0)]
+    assert len(recipes) == 12 and {r.spec.dim for r in recipes} == {41, 10301}
+    assert all(r.knobs["method.step_size"] == 1e-3 and r.knobs["method.particles"] == 5 for r in recipes)
+    assert [r.knobs.get("method.horizon") for r in recipes[::2]] == [None, 15_000, None] * 2
 
 
 # ---------------------------------------------------------------- recovery point
