@@ -35,9 +35,9 @@ DARK = {
 # build(shell, query) -> an object with `sidebar` and `main` (lists of components), show() and hide() (it comes on
 # screen, the first time too, or leaves it; hidden it does no work), refresh() (twice a second while shown) and
 # link() -> "a=1&b=2", which repeats what is shown. `query` holds such a link's fields as strings, {} without one.
-# A page that is there already hears of another link through open(query), if it has that.
+# A page that is there already hears of another link of its own through open(query), if it has that.
 # A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
-# shell.go("?page=key&a=1").
+# shell.go("?page=key&a=1"). Where `sidebar` is empty there is none.
 PAGES = {
     "index": ("Start", Index),
     "lessons": ("Lessons", Lessons),
@@ -83,6 +83,8 @@ class Shell:
         self.address = ""
         self.pages = {}
         self.columns = {}
+        self.labels = {key: label for key, (label, _) in PAGES.items()}
+        self.narrow = False  # there the sidebar would cover the page
         self.browser = Browser(self.heard)
         self.main, self.sidebar = pmui.Column(self.browser, sizing_mode="stretch_width"), pmui.Column(sizing_mode="stretch_width")
         self.menu = pmui.Select(
@@ -105,6 +107,7 @@ class Shell:
         self.unknown = None if wanted in (None, *PAGES) else str(unknown("page", wanted, PAGES))
         self.key = page_of(query)
         self.make(self.key, query)
+        self.frame.sidebar_open = bool(self.pages[self.key].sidebar)
         self.menu.value = self.key
         self.menu.param.watch(lambda event: self.turn_to(event.new), "value")
         pn.state.onload(self.start)
@@ -141,10 +144,12 @@ class Shell:
             self.refresh()  # the entry that is left says what was shown last
         if key not in self.pages:
             self.make(key, query or {})
-        elif query and hasattr(self.pages[key], "open"):
+        elif (push or key == self.key) and hasattr(self.pages[key], "open") and fields(query or {}):
             self.pages[key].open(fields(query))
         if key != self.key:
             self.pages[self.key].hide()
+            if bool(self.pages[key].sidebar) != bool(self.pages[self.key].sidebar):
+                self.frame.sidebar_open = bool(self.pages[key].sidebar) and not self.narrow
             self.key = self.menu.value = key
             for other, columns in self.columns.items():
                 for column in columns:
@@ -156,7 +161,8 @@ class Shell:
 
     def heard(self, message: dict):
         """A message of the browser's."""
-        if message.get("narrow"):  # there the sidebar would cover the page
+        if message.get("narrow"):
+            self.narrow = True
             pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))
         self.address = ""  # an address sent before there was anyone to receive it is lost, and Back has changed it
         if "back" in message:

@@ -56,6 +56,12 @@ async function typeset(root) {
   }
 }
 
+// A moving picture's end, for those who want no motion.
+function stopped(picture) {
+  picture.setCurrentTime(9);
+  picture.pauseAnimations();
+}
+
 export function render({model, el}) {
   const root = document.createElement("div");
   root.className = "text";
@@ -64,7 +70,7 @@ export function render({model, el}) {
   const show = () => {
     root.innerHTML = model.html;
     typeset(root);
-    if (calm.matches) root.querySelectorAll("svg").forEach(picture => picture.pauseAnimations());
+    if (calm.matches) root.querySelectorAll("svg").forEach(stopped);
   };
   // A link within the app goes there without a reload; with a modifier, or to another tab, it is the browser's.
   root.addEventListener("click", e => {

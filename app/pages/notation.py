@@ -2,14 +2,68 @@
 
 from __future__ import annotations
 
+import html
+import re
+
+from app.references import CORRECTIONS, PAPERS
+from app.setup import all_knobs
 from app.text import Text, markdown_html
+from stein_core import (
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    FORCE_SCALES,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    types,
+)  # fmt: skip
+from stein_core.registry import Knob, Registry
+
+CSS = """
+.text { max-width: 66rem; }
+.text table { width: 100%; font-size: 13.5px; line-height: 1.4; }
+.text td:first-child { white-space: nowrap; }
+.text td { min-width: 4em; }
+.text article { margin: .9em 0; max-width: 50rem; }
+.text article a { white-space: nowrap; }
+"""
+# What the table in `stein_core.types` does not say: TeX, unit (x: that of the parameters), and where it is made.
+SYMBOLS = {
+    "theta": (r"\theta", "x", "models.py, targets.py"),
+    "psi_l": (r"\psi_l", "x; softplus⁻¹ of x", "guides.py"),
+    "q(theta|psi_l)": (r"q(\theta \mid \psi_l)", "1/x^d", "guides.py"),
+    "m, n": (r"m,\; n", "a count", "recipe.py"),
+    "w_l": (r"w_l", "none", "runner.py"),
+    "g_l": (r"g_l", "1/x", "forces.py"),
+    "k(x, y), sigma": (r"k(x, y),\; \sigma", "none; x", "kernels.py"),
+    "phi_l": (r"\phi_l", "1/x", "forces.py"),
+    "gamma": (r"\gamma", "none", "theory.py"),
+    "alpha": (r"\alpha", "none", "methods/"),
+    "epsilon": (r"\varepsilon", "x² (plain steps)", "optimizers.py"),
+}
+LISTS = (
+    ("Methods", METHODS), ("Guides", GUIDES), ("Kernels", KERNELS), ("Bandwidth rules", BANDWIDTHS), ("Targets", TARGETS),
+    ("Read-outs", DIAGNOSTICS), ("Force scales", FORCE_SCALES), ("Optimisers", OPTIMIZERS),
+)  # fmt: skip
+CONVENTIONS = r"""
+The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ is a length. The force on particle $l$ is
+
+$$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right],$$
+
+its first part the attraction, its second the repulsion. The variance on a stage has $1/n$ and is the sum of that within
+guides and that between them; the laws give $1/(n-1)$.
+"""
 
 
 class Notation:
     """See `app.shell` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
-        self.sidebar, self.main = [], [Text(html=markdown_html("# Notation"), go=shell.go)]
+        page = Text(html=everything(), go=shell.go, sizing_mode="stretch_width", margin=(8, 16))
+        page.stylesheets = [CSS]
+        self.sidebar, self.main = [], [page]
 
     def show(self):
         """Nothing runs here."""
@@ -18,3 +72,73 @@ class Notation:
 
     def link(self) -> str:
         return ""
+
+
+def symbols() -> list[tuple[str, str, str]]:
+    """Symbol, name in the code and meaning, from the table in the docstring of `stein_core.types`."""
+    rows = re.findall(r"^\| (.+?) +\| +(.+?) +\| +(.+?) +\|$", types.__doc__, re.MULTILINE)
+    return [row for row in rows if row[0] != "symbol"]
+
+
+def everything() -> str:
+    """The page's HTML."""
+    notation = [
+        (rf"\({tex}\)", code(name), meaning, unit, code(where))
+        for (symbol, name, meaning), (tex, unit, where) in zip(symbols(), map(SYMBOLS.get, [row[0] for row in symbols()]))
+    ]
+    parts = [
+        "<h1>Notation and references</h1>",
+        "<h2>Notation</h2>",
+        table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
+        markdown_html(CONVENTIONS),
+        "<h2>What we found to be otherwise</h2>",
+        "<p>Where a paper or a published code differs from what we compute, with the evidence and a view that shows it.</p>",
+        *(
+            f"<article><b>{inline(c.said)}</b><br>{inline(c.holds)} "
+            + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link) + "</article>"
+            for c in CORRECTIONS
+        ),
+        "<h2>Papers</h2>",
+        table(
+            ("", "title", "what we take from it"),
+            [(p.name, f"{p.title}. <i>{p.where}</i>", inline(p.what)) for p in PAPERS],
+        ),
+        "<h2>What there is</h2>",
+        "<p>All of it from the registries; a new entry in the code is a new row here.</p>",
+        *(f"<h3>{title}</h3>{entries(registry)}" for title, registry in LISTS),
+        "<h3>Knobs</h3>",
+        table(
+            ("knob", "in the code", "default", "range", "meaning"),
+            [(k.label, code(k.name), str(k.default), span(k), html.escape(k.help)) for k in all_knobs().values()],
+        ),
+    ]
+    return "".join(parts)
+
+
+def entries(registry: Registry) -> str:
+    """A registry as a table."""
+    rows = [(html.escape(e.label), code(e.name), html.escape(e.summary), html.escape(e.reference)) for e in registry.entries()]
+    return table(("", "in the code", "meaning", "reference"), rows)
+
+
+def span(knob: Knob) -> str:
+    """The values that a knob takes."""
+    return "a choice" if knob.choices is not None else f"{knob.low:g} to {knob.high:g}"
+
+
+def table(heads, rows) -> str:
+    """Cells are HTML already."""
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def code(text: str) -> str:
+    """As code; the backticks of a docstring mark it already."""
+    bare = html.escape(text)
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", bare) if "`" in bare else f"<code>{bare}</code>"
+
+
+def inline(source: str) -> str:
+    """Markdown of one paragraph, without the paragraph."""
+    return markdown_html(source).strip().removeprefix("<p>").removesuffix("</p>")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import panel as pn
 import panel_material_ui as pmui
 
@@ -43,6 +45,13 @@ class Particles(Live):
             )
         ]
         self.quietly(self.show_setup, self.session.linked())
+
+    def open(self, query: dict[str, str]):
+        """Show the Setup of a link."""
+        setup, problems = Setup.from_query({name: value for name, value in query.items() if name != "show"}, self.plain)
+        if problems:
+            pn.state.notifications.warning(html.escape(" ".join(problems)))
+        self.session.open(setup)
 
     def chose_methods(self, event):
         if not event.new:

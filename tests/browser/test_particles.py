@@ -15,7 +15,7 @@ SMALL = "?target=gaussian&methods=svgd"  # one cheap panel; the first tab's prog
 
 
 def test_plays_at_once_on_a_real_posterior(open_tab):
-    tab = open_tab()
+    tab = open_tab("?page=particles")
     assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
     first = tab.step()
     tab.wait(f"window.steinlab.step[0] > {first} + 10 && window.steinlab.step[1] > {first} + 10")

@@ -1,0 +1,91 @@
+"""python -m app.picture: write assets/particles.svg, the moving picture of the front page and the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from app.scene import density
+from app.setup import Setup
+from stein_core import Frame, Stepper, compile
+
+FILE = Path(__file__).resolve().parents[1] / "assets" / "particles.svg"
+SETUP = Setup(
+    "banana", ("svgd", "smi"), draws=50,
+    knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},
+)  # fmt: skip
+TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves distributions"}
+COLOURS = {"svgd": "#009E73", "smi": "#CC79A7"}
+LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: it slows down
+SECONDS, HELD = 10, 0.72  # of a round, and the share of it after which nothing moves
+SIDE, GAP, TOP = 300, 20, 30
+
+
+def picture() -> str:
+    """The SVG: a panel for each method over the target's contours."""
+    width = len(SETUP.methods) * (SIDE + GAP) - GAP
+    panels = "".join(panel(method, i * (SIDE + GAP)) for i, method in enumerate(SETUP.methods))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP}" role="img" font-family="sans-serif">'
+        "<title>Particles of SVGD and guides of SMI spread over a banana-shaped posterior</title>"
+        f"{panels}</svg>\n"
+    )
+
+
+def panel(method: str, left: float) -> str:
+    """One method's card."""
+    still = density(SETUP.target, 2)
+    stepper = compile(SETUP.spec(method, 32))
+    frames = recorded(stepper, SETUP.recipe(method, 32).knobs)
+    x0, x1, y0, y1 = still["extent"]
+    scale = np.array([SIDE / (x1 - x0), SIDE / (y1 - y0)])
+
+    def place(points):
+        return (np.asarray(points) - (x0, y0)) * scale * (1, -1) + (left, TOP + SIDE)
+
+    lines = "".join(
+        f'<path d="M{" ".join(f"{x:.0f},{y:.0f}" for x, y in place(np.reshape(line, (-1, 2))[::3]))}"/>'
+        for line in still["contours"]
+    )
+    where = np.array([place(frame.locations) for frame in frames]).swapaxes(0, 1)
+    sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
+    points = stepper.spec.guide == "point"
+    marks = "".join(moving(where[i], None if points else sizes[i], COLOURS[method]) for i in range(len(where)))
+    clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'
+    frame = f'<rect x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}" rx="6" fill="none" stroke="#8888"/>'
+    title = f'<text x="{left}" y="18" font-size="15" font-weight="600" fill="{COLOURS[method]}">{TITLES[method]}</text>'
+    return f'{clip}{title}<g clip-path="url(#{method})"><g fill="none" stroke="#8889">{lines}</g>{marks}</g>{frame}'
+
+
+def recorded(stepper: Stepper, knobs) -> list[Frame]:
+    """The frames at LOOKS."""
+    state, frames = stepper.reset(SETUP.seed, knobs), []
+    for before, step in zip([0, *LOOKS], LOOKS):
+        state = stepper.advance(state, knobs, int(step - before)) if step > before else state
+        frames.append(stepper.look(state, knobs))
+    return frames
+
+
+def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
+    """A dot that goes from place to place, or an ellipse that changes its size too."""
+    if sizes is None:
+        return f'<circle r="4.5" fill="{colour}">{animated("cx", where[:, 0])}{animated("cy", where[:, 1])}</circle>'
+    parts = {"cx": where[:, 0], "cy": where[:, 1], "rx": sizes[:, 0], "ry": sizes[:, 1]}
+    ellipse = "".join(animated(name, values) for name, values in parts.items())
+    return f'<ellipse fill="{colour}" fill-opacity="0.22" stroke="{colour}" stroke-width="1.5">{ellipse}</ellipse>'
+
+
+def animated(name: str, values: np.ndarray) -> str:
+    """One attribute over a round; where scripts stop the picture, its end stays."""
+    texts = [f"{value:.1f}" for value in (*values, values[-1])]
+    times = [f"{t:.3g}" for t in (*np.linspace(0, HELD, len(values)), 1)]
+    return (
+        f'<animate attributeName="{name}" dur="{SECONDS}s" repeatCount="indefinite" '
+        f'values="{";".join(texts)}" keyTimes="{";".join(times)}"/>'
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(picture())
+    print(f"{FILE}: {FILE.stat().st_size / 1e3:.0f} kB")
