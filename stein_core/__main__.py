@@ -1,4 +1,4 @@
-"""python -m stein_core list | run | sweep | nuts | info"""
+"""python -m stein_core list | run | sweep | nuts | bench | info"""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from stein_core import (
     keep_compiled,
     stream,
 )  # fmt: skip
+from stein_core.bench import add_bench
 from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
 from stein_core.recipe import MAX_CAPACITY
 
@@ -57,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--json", action="store_true", help="print one JSON object")
     add_sweep(commands)
     add_nuts(commands)
+    add_bench(commands)
     options = parser.parse_args(arguments)
     try:
         return options.act(options)

@@ -1,0 +1,290 @@
+"""Speed against the peers and against the machine: `python -m stein_core bench`.
+
+Ours and a peer run the same target, particles, optimiser and number of draws in turns, in float32, compiled before. A ratio
+is one pair's; the table has the medians. The floor of a step is what its matmuls, its random numbers and the arrays it must
+touch would take at the rates that this machine reaches on a large matmul, a large batch of normals and a large copy.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from typing import Any, Callable, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.datasets import wave_training
+from stein_core.recipe import Spec, target_of
+from stein_core.runner import compile, device_name
+from stein_core.wave import dim_of, shapes_of, wave_model
+
+FLOAT = 4  # bytes
+STEP_SIZE = 0.01
+
+
+class Case(NamedTuple):
+    """One comparison. matmul: multiply-adds of a step, times 2; normals: random numbers of a step; touched: floats that
+    a step must read or write at least once."""
+
+    name: str
+    spec: Spec
+    particles: int
+    peers: tuple[str, ...]
+    matmul: float
+    normals: float
+    touched: float
+
+
+def svgd_case(n: int, d: int) -> Case:
+    """Inner products of all pairs, K g and K x: 6 n^2 d; x, g, Adam's two moments in and out; the n x n distances once
+    written, and read for the median, the kernel and its slope."""
+    return Case(f"SVGD n={n} d={d}", Spec("gaussian", d, "svgd", capacity=_even(n)), n, ("blackjax",), 6 * n * n * d, 0,
+                8 * n * d + 4 * n * n)  # fmt: skip
+
+
+def smi_case(m: int, d: int, draws: int = 10) -> Case:
+    """log q of m L draws under m guides: two matmuls and their transposes; draws and their gradients once in, once out."""
+    return Case(f"SMI m={m} d={d} L={draws}", Spec("gaussian", d, "smi", draws=draws, capacity=_even(m)), m,
+                ("numpyro", "numpyro patched"), *_guides(m, d, draws))  # fmt: skip
+
+
+def wave_case(width: int, m: int = 5, draws: int = 10) -> Case:
+    """As SMI, and the network: (h^2 + 2 h) multiply-adds a data point, forward and twice back."""
+    d, points = dim_of(width), wave_training().shape[1]
+    matmul, normals, touched = _guides(m, d, draws)
+    matmul += 6 * m * draws * points * (width * width + 2 * width)
+    return Case(f"wave h={width} m={m} L={draws}", Spec("wave", d, "smi", draws=draws, capacity=_even(m)), m,
+                ("numpyro", "numpyro patched"), matmul, normals, touched)  # fmt: skip
+
+
+def _guides(m, d, draws):
+    points = m * draws
+    return 8 * points * m * d + 6 * m * m * 2 * d, points * d, 6 * points * d + 16 * m * d
+
+
+def _even(n):
+    return max(2, n + n % 2)
+
+
+def cases(quick: bool) -> list[Case]:
+    """What is compared; `quick` is one of each kind."""
+    if quick:
+        return [svgd_case(100, 50), smi_case(5, 10), wave_case(5)]
+    return [
+        *(svgd_case(n, d) for n in (20, 100, 500) for d in (2, 50, 1000)),
+        *(smi_case(m, d) for m in (5, 20, 50) for d in (10, 50)),
+        *(wave_case(width) for width in (5, 100)),
+    ]
+
+
+# ---- the runners: each makes a function `steps -> None` that has compiled all that it needs
+
+
+def ours(case: Case) -> Callable[[int], None]:
+    """The product's own path: a compiled Stepper."""
+    stepper = compile(case.spec)
+    knobs = {"method.particles": case.particles, "method.step_size": STEP_SIZE}
+    state = stepper.reset(0, knobs)
+
+    def run(steps):
+        nonlocal state
+        state = jax.block_until_ready(stepper.advance(state, knobs, steps))
+
+    run(1)
+    return run
+
+
+def blackjax(case: Case) -> Callable[[int], None]:
+    """`blackjax.vi.svgd` with its own median rule."""
+    import optax
+    from blackjax.vi import svgd
+
+    target = target_of(case.spec)
+    algorithm = svgd.as_top_level_api(jax.grad(target.log_density), optax.adam(STEP_SIZE))
+    start = jax.random.normal(jax.random.PRNGKey(0), (case.particles, case.spec.dim))
+    return _looped(lambda key, state: algorithm.step(state), algorithm.init(start, {"length_scale": 1.0}))
+
+
+def numpyro(case: Case, patched: bool = False) -> Callable[[int], None]:
+    """NumPyro's SteinVI with AutoNormal. patched: its guide's parameters are not constrained twice in log q."""
+    import numpyro as npy
+    from numpyro.contrib.einstein import RBFKernel, SteinVI
+    from numpyro.infer.autoguide import AutoNormal
+    from numpyro.infer.initialization import init_to_uniform
+
+    d = case.spec.dim
+
+    def normal_model():
+        npy.sample("x", npy.distributions.Normal(jnp.zeros(d), 1.0).to_event(1))
+
+    def network_model():
+        rows = np.float32(np.vstack([wave_training(), np.ones(wave_training().shape[1])]).T)
+        wave_model(rows, 0.1, 1.0, shapes_of(next(h for h in range(1, 101) if dim_of(h) == d), False))
+
+    model = network_model if case.spec.target == "wave" else normal_model
+    guide = AutoNormal(model, init_loc_fn=init_to_uniform(radius=1.0))
+    inference = SteinVI(
+        model, guide, npy.optim.Adam(STEP_SIZE), RBFKernel(), case.particles, num_elbo_particles=case.spec.draws
+    )
+    state = inference.init(jax.random.key(0))
+    if patched:
+        inference.particle_transform_fn = lambda particle: particle
+    return _looped(lambda key, state: inference.update(state)[0], state)
+
+
+def _looped(step, state) -> Callable[[int], None]:
+    @jax.jit
+    def advance(state, steps):
+        return jax.lax.fori_loop(0, steps, lambda i, s: step(i, s), state)
+
+    def run(steps):
+        nonlocal state
+        state = jax.block_until_ready(advance(state, steps))
+
+    run(1)
+    return run
+
+
+PEERS = {"blackjax": blackjax, "numpyro": numpyro, "numpyro patched": lambda case: numpyro(case, patched=True)}
+
+
+# ---- measuring
+
+
+def _seconds(run: Callable[[int], None], least: float) -> float:
+    """Seconds a step, over a run of at least so many seconds."""
+    steps = 1
+    while True:
+        began = time.perf_counter()
+        run(steps)
+        took = time.perf_counter() - began
+        if took >= least:
+            return took / steps
+        steps = max(steps + 1, int(steps * min(10.0, 1.2 * least / max(took, 1e-6))))
+
+
+def rates() -> dict[str, float]:
+    """What this machine reaches: flop/s of a large float32 matmul at the precision that runs have, normals/s of our own
+    generator, and bytes/s of a large copy (read and written)."""
+    from stein_core.forces import normal
+
+    big = jnp.ones((2048, 2048), jnp.float32)
+    wide = jnp.ones(32 * 2**20, jnp.float32)
+
+    def best(work, argument):
+        jax.block_until_ready(work(argument))
+        took = []
+        for _ in range(7):
+            began = time.perf_counter()
+            jax.block_until_ready(work(argument))
+            took.append(time.perf_counter() - began)
+        return min(took)
+
+    with jax.default_matmul_precision("highest"):
+        return {
+            "flops": 2 * 2048**3 / best(jax.jit(lambda a: a @ a), big),
+            "normals": 4e6 / best(jax.jit(lambda key: normal(key, (4000,), 1000)), jax.random.PRNGKey(0)),
+            "bytes": 2 * FLOAT * wide.size / best(jax.jit(lambda a: a + 1.0), wide),
+        }
+
+
+def floor(case: Case, rate: dict[str, float]) -> float:
+    """Seconds that a step takes at least: arithmetic or memory, whichever is longer."""
+    arithmetic = case.matmul / rate["flops"] + case.normals / rate["normals"]
+    return max(arithmetic, FLOAT * case.touched / rate["bytes"])
+
+
+def evaluations(case: Case) -> int:
+    """How often one step of ours evaluates the target's gradient, counted while it runs."""
+    from dataclasses import replace
+
+    from stein_core.recipe import traced
+    from stein_core.runner import assemble
+
+    count = 0
+
+    def seen(_):
+        nonlocal count
+        count += 1
+
+    target, spec = target_of(case.spec), case.spec
+
+    def counting(theta):
+        jax.debug.callback(seen, theta[0])
+        return target.log_density(theta)
+
+    knobs = {k: jnp.asarray(v) for k, v in traced(spec, {"method.particles": case.particles}).items()}
+    problem, method = assemble(spec, target, knobs)
+    method = _with_target(spec, knobs, problem, replace(target, log_density=counting))
+    state = method.init(jax.random.PRNGKey(0), spec.capacity)
+    jax.block_until_ready(jax.jit(method.step)(jax.random.PRNGKey(1), state))
+    jax.effects_barrier()
+    return count
+
+
+def _with_target(spec, knobs, problem, target):
+    from stein_core.registry import METHODS
+
+    entry = METHODS[spec.method]
+    own = {knob.name: knobs[f"method.{knob.name}"] for knob in entry.knobs}
+    return entry.make(problem._replace(target=target), **own)
+
+
+def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dict[str, Any]:
+    """One row: milliseconds a step, evaluations of the target, compile seconds, ratios to every peer and to the floor."""
+    began = time.perf_counter()
+    run = ours(case)
+    row: dict[str, Any] = {
+        "case": case.name, "compile_s": round(time.perf_counter() - began, 1), "evaluations": evaluations(case), "peers": {},
+    }  # fmt: skip
+    mine = []
+    for name in case.peers:
+        began = time.perf_counter()
+        theirs = PEERS[name](case)
+        compiled, ratios, times = time.perf_counter() - began, [], []
+        for _ in range(pairs):
+            mine.append(_seconds(run, least))
+            times.append(_seconds(theirs, least))
+            ratios.append(times[-1] / mine[-1])
+        row["peers"][name] = {
+            "ms": 1e3 * statistics.median(times), "compile_s": round(compiled, 1), "ratio": statistics.median(ratios),
+            "ratios": [round(r, 2) for r in ratios],
+        }  # fmt: skip
+    row["ms"], row["floor_ms"] = 1e3 * statistics.median(mine), 1e3 * floor(case, rate)
+    row["to_floor"] = row["ms"] / row["floor_ms"]
+    return row
+
+
+def add_bench(commands) -> None:
+    """The arguments of `bench`."""
+    bench = commands.add_parser("bench", help="speed against BlackJAX, NumPyro and this machine's floor (extra `bench`)")
+    bench.add_argument("--quick", action="store_true", help="one case of each kind")
+    bench.add_argument("--json", metavar="FILE", help="write the whole table there")
+    bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
+    bench.set_defaults(act=run_bench)
+
+
+def run_bench(options) -> int:
+    if options.pairs < 1:
+        raise ValueError(f"--pairs = {options.pairs} is too small; allowed: 1 or more.")
+    try:
+        import blackjax.vi.svgd  # noqa: F401
+    except ImportError:
+        raise ValueError("bench needs BlackJAX; install it with: pip install 'steinlab[bench]'.") from None
+    rate = rates()
+    print(f"{device_name()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, {rate['normals'] / 1e6:.0f} M normals/s")
+    print(f"{'case':<24}{'ms/step':>9}{'target':>8}{'x floor':>9}   peers: ms/step (x ours)")
+    rows = []
+    for case in cases(options.quick):
+        row = compare(case, rate, options.pairs, 0.1 if options.quick else 0.3)
+        peers = ", ".join(f"{name} {peer['ms']:.3f} ({peer['ratio']:.1f}x)" for name, peer in row["peers"].items())
+        print(f"{row['case']:<24}{row['ms']:>9.3f}{row['evaluations']:>8}{row['to_floor']:>9.1f}   {peers}", flush=True)
+        rows.append(row)
+        jax.clear_caches()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": device_name(), "rates": rate, "rows": rows}, file, indent=1)
+    return 0
