@@ -19,6 +19,8 @@ from stein_core.recipe import Spec, target_of, traced
 from stein_core.registry import TARGETS
 from stein_core.runner import assemble
 
+NOISY = 400  # draws of y, at least, of which a band is made
+
 
 class Band(NamedTuple):
     """mean, low, high (k,) on a grid: the narrowest interval that holds `probability` of the values at each point."""
@@ -35,14 +37,17 @@ class Band(NamedTuple):
 def band(values: np.ndarray, probability: float, noise: float = 0.0, seed: int = 0) -> Band:
     """Mean and highest-density interval of function values (S, k), one draw or particle a row, by NumPyro's `hpdi`.
 
-    noise: 0 for the band of f, the observation's standard deviation for that of y (one noise draw is added to each
-    value, from `seed`). Of m point particles a 90 % interval is nearly their whole range: m values say no more.
+    noise: 0 for the band of f, the observation's standard deviation for that of y (noise from `seed` is added to each
+    value, and to each of few values several times, so that there are 400 or more y). Of m point particles a 90 % interval is nearly their whole range: m values say no more.
     Raises ValueError for a probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise ValueError(f"probability = {probability} is out of range; allowed: between 0 and 1.")
     values = np.asarray(values, float)
-    seen = values + noise * np.random.default_rng(seed).normal(size=values.shape) if noise else values
+    seen = values
+    if noise:
+        seen = np.repeat(values, -(-NOISY // len(values)), axis=0)
+        seen = seen + noise * np.random.default_rng(seed).normal(size=seen.shape)
     low, high = (np.asarray(side) for side in hpdi(seen, probability))
     return Band(values.mean(axis=0), low, high)
 

@@ -157,6 +157,8 @@ def test_band_is_arvizs_hdi_and_noise_widens_it():
     np.testing.assert_allclose(wide.high - wide.low, 2 * norm.ppf(0.95) * 2.0, rtol=0.05)
     with pytest.raises(ValueError, match="probability = 1.5"):
         band(draws, 1.5)
+    one = band(np.zeros((1, 50)), 0.9, noise=2.0)  # a single curve has a band of y too
+    assert np.mean(one.high - one.low) == pytest.approx(2 * 1.645 * 2.0, rel=0.03)
 
 
 def test_lppd_is_the_mean_over_draws_and_the_published_one_is_not():
