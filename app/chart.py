@@ -25,7 +25,7 @@ DRAWERS = Threads(4, "chart")
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
-hv.Cycle.default_cycles["default_colors"] = list(COLOURS)
+hv.opts.defaults(*(kind(color=hv.Cycle(list(COLOURS))) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
 _holoviews = threading.Lock()  # its option trees are shared by all threads
 
 
@@ -109,7 +109,7 @@ def rendered(drawn: Any) -> Model:
     for plot in drawn.select({"type": Plot}):
         plot.sizing_mode = "stretch_width"
         plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said
-        plot.toolbar.logo = None
+        plot.toolbar.logo = plot.toolbar.active_scroll = None  # the wheel scrolls the page
     if drawn.sizing_mode is None:
         drawn.sizing_mode = "stretch_width"
     return drawn

@@ -11,6 +11,7 @@ import os
 from typing import Any, Callable, Sequence
 
 import panel as pn
+import panel.reactive
 
 from app.chart import Chart
 from app.live_stage import LiveStage
@@ -27,8 +28,15 @@ def start() -> None:
     """Load what the outputs need, once at the top of a notebook. Nothing comes from the internet."""
     keep_compiled()
     place = here()
-    if not place.lesson:  # the page has loaded it all
-        pn.extension(**{"inline": True} if place.jupyter else {})
+    if place.lesson:  # the page has loaded it all
+        return
+    if place.jupyter:
+        # Panel would still fetch style sheets from a CDN: those of a design, so there is none, and that of a spinner
+        # that nobody needs, which becomes an unfinished comment.
+        panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
+        pn.extension(inline=True, design=pn.theme.Design)
+    else:
+        pn.extension(notifications=True)
 
 
 def stage(
