@@ -63,11 +63,27 @@ def lessons() -> dict[str, Lesson]:
     """All of them by key ("01"), in order."""
     found = {}
     for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        facts = notebook["metadata"]["steinlab"]
-        cells = tuple(Cell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in notebook["cells"])
-        key = path.name[:2]
-        found[key] = Lesson(key, facts["title"], facts["minutes"], facts["question"], cells)
+        lesson = read_lesson(path)
+        found[lesson.key] = lesson
+    return found
+
+
+def read_lesson(path: Path) -> Lesson:
+    """The lesson in a notebook's file."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    facts = notebook["metadata"]["steinlab"]
+    cells = tuple(Cell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in notebook["cells"])
+    return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells)
+
+
+def texts(lesson: Lesson) -> list[str]:
+    """The Markdown before each cell that shows something, and after the last one."""
+    found = [""]
+    for cell in lesson.cells:
+        if not cell.code:
+            found[-1] += cell.source + "\n\n"
+        elif cell.source.rstrip().endswith(".servable()"):
+            found.append("")
     return found
 
 

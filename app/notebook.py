@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import html
 import os
+import sys
+from pathlib import Path
 from typing import Any, Callable, Sequence
 
 import panel as pn
 import panel.reactive
 
 from app.chart import Chart
+from app.lessons import read_lesson, texts
 from app.live_stage import LiveStage
 from app.output import Output
 from app.place import here
@@ -36,14 +39,16 @@ def start() -> None:
         panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
         pn.extension(inline=True, design=pn.theme.Design)
     else:
-        pn.extension(notifications=True)
+        pn.extension()
+        path = sys._getframe(1).f_globals.get("__file__", "")  # under `panel serve` that of the notebook, which shows no text
+        place.texts = texts(read_lesson(Path(path))) if path.endswith(".ipynb") else []
 
 
 def stage(
     setup: Setup | str,
     sliders: Sequence[str] = ("method.alpha",),
     marks: Sequence[str] | None = None,
-    metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion", "bandwidth"),
+    metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion"),
 ) -> LiveStage:
     """The live stage of page Particles with Play, Step, Reset and the named knobs.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import panel as pn
 
 from app.place import here
+from app.text import markdown_html, prose
 
 
 class Output(pn.Column):
@@ -22,8 +23,16 @@ class Output(pn.Column):
         self.place.outputs.append(self)
 
     def servable(self, *arguments, **keywords):
-        """Show it. In the Lessons page the page does that."""
-        return self if self.place.lesson else super().servable(*arguments, **keywords)
+        """Show it, in a served notebook with the text around it. In the Lessons page the page does that."""
+        if self.place.lesson:
+            return self
+        texts = self.place.texts
+        if texts:
+            prose(markdown_html(texts.pop(0))).servable()
+        super().servable(*arguments, **keywords)
+        if len(texts) == 1:
+            prose(markdown_html(texts.pop(0))).servable()
+        return self
 
     def prepare(self) -> None:
         """Do what takes long before anyone looks, on the calling thread."""

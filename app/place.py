@@ -8,22 +8,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from weakref import WeakKeyDictionary
+
 import panel as pn
+from bokeh.document import Document
 
 
 @dataclass
 class Place:
     """later: runs a function on the event loop soon; any thread may call it. app: what the link of a picture is put
     behind. lesson: the Lessons page shows the outputs itself. jupyter: a kernel, where there is neither a document nor
-    a server of ours. outputs: everything that was made here, so that whoever owns the place can rest or close it."""
+    a server of ours. outputs: everything that was made here, so that whoever owns the place can rest or close it.
+    texts: the Markdown before each output that is still to be shown, and after the last one; a served notebook has it."""
 
     later: Callable[[Callable[[], None]], object]
     app: str = "app?"
     lesson: bool = False
     jupyter: bool = False
     outputs: list = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
 
+_served: WeakKeyDictionary[Document, Place] = WeakKeyDictionary()
 _place: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
@@ -42,11 +48,22 @@ def here() -> Place:
     if place := _place.get():
         return place
     if doc := pn.state.curdoc:
-        place = Place(doc.add_next_tick_callback)
-        pn.state.on_session_destroyed(lambda context: [output.close() for output in place.outputs])
-        return place
+        if doc not in _served:
+            _served[doc] = served(doc)
+        return _served[doc]
     try:
         loop = asyncio.get_running_loop()  # a kernel runs its cells on it, and the frames' messages have to go through it
     except RuntimeError:
         return Place(lambda call: call())
     return Place(loop.call_soon_threadsafe, app="http://localhost:5006/app?", jupyter=True)
+
+
+def served(doc: Document) -> Place:
+    """The place of a notebook under `panel serve`."""
+
+    def later(call):  # until the document is loaded, Panel drops what changes
+        doc.add_next_tick_callback(lambda: pn.state.onload(call))
+
+    place = Place(later)
+    pn.state.on_session_destroyed(lambda context: [output.close() for output in place.outputs])
+    return place

@@ -37,7 +37,7 @@ CSS = """
 .text pre .nf, .text pre .nc { font-weight: 600; }
 .text pre code { background: none; padding: 0; }
 .text table { border-collapse: collapse; margin: .6em 0; font-size: 14px; display: block; overflow-x: auto; }
-.text caption { text-align: left; font-weight: 600; padding-bottom: 4px; }
+.text caption { text-align: left; white-space: nowrap; font-weight: 600; padding-bottom: 4px; }
 .text th, .text td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
 .text .number { text-align: right; font-variant-numeric: tabular-nums; }
 .text summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
