@@ -133,9 +133,13 @@ class Recipe:
                 raise ValueError(f"changes: step {step} comes after step {last}; allowed: steps in order.")
             last = int(step)
             if name == "add":
-                value = tuple(float(x) for x in value)
-                if not all(math.isfinite(x) for x in value):
+                try:
+                    point = tuple(float(x) for x in value)
+                except (TypeError, ValueError, OverflowError):
+                    point = (math.nan,)
+                if not all(map(math.isfinite, point)):
                     raise ValueError(f"add = {value} is not a point; allowed: finite coordinates.")
+                value = point
             elif name == "remove":
                 value = _whole("remove", value, 0, MAX_CAPACITY - 1)
             else:
@@ -157,8 +161,14 @@ class Recipe:
             if name not in allowed:
                 raise unknown("field", name, allowed)
         spec = Spec(**{k: plain[k] for k in Spec.__dataclass_fields__ if k in plain})
-        changes = tuple((int(s), n, tuple(v) if isinstance(v, list) else v) for s, n, v in plain.get("changes", ()))
-        return cls(spec, plain.get("knobs", {}), plain.get("seed", 0), changes)
+        knobs, changes = plain.get("knobs", {}), plain.get("changes", ())
+        if not isinstance(knobs, Mapping):
+            raise ValueError(f"knobs = {knobs!r}; allowed: names with values.")
+        try:
+            changes = tuple((int(s), n, tuple(v) if isinstance(v, list) else v) for s, n, v in changes)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"changes = {changes!r}; allowed: a list of (step, what, value).") from None
+        return cls(spec, knobs, plain.get("seed", 0), changes)
 
     def to_python(self, steps: int) -> str:
         """A script that runs this recipe for `steps` steps and prints the last frame's metrics."""

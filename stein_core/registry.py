@@ -133,7 +133,7 @@ class Registry:
         return decorate
 
     def __getitem__(self, name: str) -> Entry:
-        if name not in self._entries:
+        if name not in self:
             raise unknown(self.kind, name, self._entries)
         return self._entries[name]
 
@@ -144,7 +144,7 @@ class Registry:
         return len(self._entries)
 
     def __contains__(self, name) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
 
     def index(self, name: str) -> int:
         """The position of `name`: what a traced choice knob carries."""
