@@ -256,7 +256,7 @@ def run_batch(
             for i in fresh:
                 found = dict(zip(DIAGNOSTICS, metrics[i].tolist()))
                 if more:
-                    found |= more(replace(spec, capacity=particles.shape[1]), particles[i], recipes[i].knobs)
+                    found |= more(replace(recipes[i].spec, capacity=particles.shape[1]), particles[i], recipes[i].knobs)
                 results[i] = {
                     "metrics": {k: v if np.isfinite(v) else None for k, v in found.items()},
                     "steps": int(steps[i]),

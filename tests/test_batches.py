@@ -64,6 +64,13 @@ def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     assert len({round(v, 2) for v in (found[0], *found[2:])}) == 3 and found[1] == pytest.approx(found[0], rel=1e-3)
 
 
+def test_in_a_batch_of_several_methods_each_is_measured_by_its_own_target_and_knobs():
+    own = [("svgd", {}), ("annealed", {"method.horizon": 350})]
+    recipes = [Recipe(spec_of(m, 41, "wave"), {**knobs, "method.particles": 4}) for m, knobs in own]
+    results = run_batch(recipes, Stop(stages=1, most=350))
+    assert all(result["metrics"]["width_between"] > 0 for result in results)
+
+
 def test_rooms_and_padded_dimensions_are_the_least_that_hold_a_run():
     assert room(1) == 1
     for n in range(2, 600):
