@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS
+from stein_core.memory import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
 from stein_core.registry import METHODS, TARGETS, Knob, unknown
 from stein_core.runner import assemble, entries_of, is_finite, measured
@@ -223,6 +224,7 @@ def run_batch(
     if any(recipe.changes for recipe in recipes):
         raise ValueError("changes: a run that was played with cannot be swept; allowed: recipes without changes.")
     spec = recipes[0].spec
+    check_memory(spec, len(recipes))
     known = knobs_of(spec)
     traced = [name for name, knob in known.items() if not is_fixed(name, knob, spec)]
     values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}

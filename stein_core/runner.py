@@ -19,6 +19,7 @@ import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, View
 from stein_core.forces import Problem, gradients, length, normal
+from stein_core.memory import check_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
@@ -231,7 +232,9 @@ def entries_of(spec: Spec) -> tuple:
 
 def compile(spec: Spec) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
-    the same spec compile it once. It takes seconds: keep it off an event loop."""
+    the same spec compile it once. It takes seconds: keep it off an event loop. Raises ValueError where memory would not
+    do."""
+    check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:
         lock = _locks.setdefault(key, threading.Lock())

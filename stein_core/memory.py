@@ -1,0 +1,37 @@
+"""How much memory a program takes, and how much it may: what would not fit is refused before it is compiled."""
+
+import os
+
+import jax
+
+from stein_core.recipe import Spec
+from stein_core.registry import METHODS
+
+
+def bytes_needed(spec: Spec) -> int:
+    """Roughly what a program holds at once: draws with their gradients, log q of every draw under every guide, the pairs
+    of particles, particles with the optimiser's memory, and stored sets. Mostly one to seven times XLA's own count for a step."""
+    points, p = spec.capacity * spec.draws, spec.dim * (1 if spec.guide == "point" else 2)
+    pairs = 4 * points * spec.capacity if spec.guide != "point" else 0
+    sets = 8 + METHODS[spec.method].facts.get("rounds", 0)
+    return 4 * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
+
+
+def bytes_allowed() -> int:
+    """$STEINLAB_MEMORY_GB; without it what the device says that it may use, or half of the machine's memory."""
+    if os.environ.get("STEINLAB_MEMORY_GB"):
+        return int(float(os.environ["STEINLAB_MEMORY_GB"]) * 1e9)
+    on_device = jax.devices()[0].memory_stats()
+    if on_device and "bytes_limit" in on_device:
+        return on_device["bytes_limit"]
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def check_memory(spec: Spec, lanes: int = 1) -> None:
+    """Raises ValueError for what would not fit into memory, before anything is allocated."""
+    need, allowed = lanes * bytes_needed(spec), bytes_allowed()
+    if need > allowed:
+        raise ValueError(
+            f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB; "
+            f"allowed: {allowed / 1e9:.1f} GB (STEINLAB_MEMORY_GB). Take fewer particles, draws or dimensions."
+        )

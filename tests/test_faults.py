@@ -1,0 +1,103 @@
+"""What goes wrong is said, and nothing is lost: memory, disk, scores that are no number."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, stream
+from stein_core.batches import Stop, run_batch
+from stein_core.memory import bytes_needed, check_memory
+from stein_core.recipe import target_of, traced
+from stein_core.runner import assemble
+from stein_core.sweeps import SWEEPS, Store, run_sweep
+from stein_core.types import Target
+
+SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
+         Spec("gaussian", 2, "smi", draws=10, capacity=256), Spec("gaussian", 50, "smi", draws=100, capacity=32)]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.target}-{s.dim}-{s.method}-{s.capacity}")
+def test_the_estimate_of_memory_is_near_what_xla_takes(spec):
+    knobs = {k: jnp.asarray(v) for k, v in traced(spec, {}).items()}
+    _, method = assemble(spec, target_of(spec), knobs)
+    state = jax.eval_shape(lambda: method.init(jax.random.PRNGKey(0), spec.capacity))
+    used = jax.jit(method.step).lower(jax.random.PRNGKey(0), state).compile().memory_analysis().temp_size_in_bytes
+    assert 0.5 < bytes_needed(spec) / used < 8  # rather too much: a look has more pairs than a step
+
+
+def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
+    huge = Spec("gaussian", 1000, "smi", draws=1000, capacity=4096)
+    with pytest.raises(ValueError, match=r"would need about 400.* GB; .*fewer particles, draws or dimensions"):
+        compile(huge)
+    small = Spec("gaussian", 10, "svgd", capacity=64)
+    check_memory(small)
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "0.001")
+    check_memory(small, lanes=2)
+    with pytest.raises(ValueError, match="allowed: 0.0 GB"):
+        run_batch([Recipe(small, {"method.particles": 64}, seed) for seed in range(8)], Stop(stages=1, most=350))
+
+
+def test_a_full_disk_ends_a_sweep_with_its_rows_kept_and_it_goes_on_later(tmp_path):
+    recipes = SWEEPS["variance-collapse"].make(methods=("langevin",), dims=(1, 2, 3), particles=(6,), seeds=8)
+    stop = Stop(stages=1, most=700)
+    store = Store(tmp_path / "s.sqlite")
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages + 3}")
+    with pytest.raises(Exception, match="full"):
+        run_sweep(recipes, store, stop)
+    kept = {row["key"] for row in store.rows()}
+    assert 0 < len(kept) < len(recipes)
+    store.close()
+    again = Store(tmp_path / "s.sqlite")
+    assert again.set_aside is None
+    computed = []
+    rows = run_sweep(recipes, again, stop, report=lambda row, *_: computed.append(row["key"]))
+    assert len(rows) == len(recipes) and kept.isdisjoint(computed) and kept <= {row["key"] for row in rows}
+
+
+@pytest.fixture
+def cliff():
+    """A slope whose score is no number beyond theta_0 = 3."""
+    TARGETS.register("cliff", label="Cliff", reference="made up", dims=(1, 1), default_dim=1)(_cliff)
+    yield
+    del TARGETS._entries["cliff"]
+
+
+def _cliff(dim):
+    "Not a number beyond 3."
+
+    def log_density(theta):
+        return 2.0 * theta[0] + 1e-30 * jnp.sqrt(3.0 - theta[0])
+
+    return Target(log_density, np.zeros(1), np.ones(1), (-4.0, 4.0, -4.0, 4.0), ("x",), lambda theta: {"x": theta})
+
+
+def test_a_score_that_is_no_number_ends_the_run_at_the_step_before(cliff):
+    """All particles climb at 0.02 a step from near 0 and cross 3 after about 150 steps."""
+    knobs = {"method.particles": 3, "method.step_size": 0.01, "method.alpha": 0.0, "init.spread": 0.0}
+    recipe = Recipe(Spec("cliff", 1, "svgd", optimizer="sgd", capacity=8), knobs)
+    frames = list(stream(recipe, 400, every=50))
+    last = frames[-1]
+    assert not last.finite and np.isfinite(last.particles).all() and 140 < last.step < 160
+    assert (last.particles > 3.0).any()  # the first state without a score
+    before = collect(recipe, last.step - 1)[-1]
+    assert before.finite and (before.particles <= 3.0).all()
+    (result,) = run_batch([recipe], Stop(stages=1, most=700))
+    assert result["stopped"] == "diverged" and result["steps"] == last.step
+
+
+def test_an_exception_inside_a_method_leaves_the_others(capsys):
+    @METHODS.register("faulty", label="Faulty", reference="made up", guides=("point",))
+    def faulty(problem):
+        "It fails."
+        raise RuntimeError("no such thing")
+
+    try:
+        with pytest.raises(RuntimeError, match="no such thing"):
+            compile(Spec("gaussian", 2, "faulty", capacity=8))
+        with pytest.raises(RuntimeError, match="no such thing"):  # a failed compile is not kept as if it were one
+            compile(Spec("gaussian", 2, "faulty", capacity=8))
+    finally:
+        del METHODS._entries["faulty"]
+    assert collect(Recipe(Spec("gaussian", 2, "svgd", capacity=8)), 5)[-1].finite
