@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Mapping
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
@@ -21,6 +21,7 @@ MOST_ROWS = 600  # of one grid
 MOST_PARTICLES = 256  # as on the page Particles, where a run can be opened
 MOST_SEEDS = 20
 SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "variance_collapse.json"
+PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
 
 # quantity -> (tab, label, short label, log y axis); the columns of a row that the page draws.
 QUANTITIES = {
@@ -222,3 +223,22 @@ def true_variance(target: str, d: int) -> float:
     """Mean variance of the target's coordinates; NaN where it is not known."""
     variance = target_of(Spec(target, d, "svgd")).variance
     return np.nan if variance is None else float(np.mean(variance))
+
+
+def read_link(query: dict[str, str]) -> tuple[Grid, str, str, list[str]]:
+    """The grid, axis and quantity of a link, and one sentence for everything in it that was wrong and left out."""
+    query, view, problems = dict(query), [], []
+    for name, known in (("x", AXES), ("y", QUANTITIES)):
+        value = query.pop(name, next(iter(known)))
+        if value not in known:
+            problems.append(str(unknown(f"{name} in the link", value, known)))
+            value = next(iter(known))
+        view.append(value)
+    grid, wrong = Grid.from_query(query)
+    return grid, *view, problems + wrong
+
+
+@lru_cache(maxsize=1)
+def presets() -> dict[tuple[Grid, str, str], dict]:
+    """The presets by what they show. Read once: it takes a third of a second."""
+    return {read_link(dict(parse_qsl(preset["link"])))[:3]: preset for preset in PRESETS}

@@ -41,7 +41,9 @@ class Settings:
         self.others = {name: widget(knob, lambda name, value: self._moved({name: value})) for name, knob in knobs.items()}
         self.cost = pmui.Typography(COST, variant="caption", margin=(2, 10))
         column = pmui.Column(*self.others.values(), self.cost, sizing_mode="stretch_width", margin=0)
-        self.more = pmui.Accordion(("Other settings", column), sizing_mode="stretch_width", margin=(4, 8), visible=False)
+        self.more = pmui.Accordion(
+            ("Other settings", column), title_variant="subtitle2", sizing_mode="stretch_width", margin=(4, 8), visible=False
+        )
         order = [field.name for field in fields(Grid) if field.name in self.inputs and field.name != "methods"]
         self.widgets = [self.inputs["methods"], *(self.inputs[name] for name in order), self.more]
 

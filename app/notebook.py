@@ -74,7 +74,7 @@ def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:
     head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows)
     caption = f"<caption>{html.escape(caption)}</caption>" * bool(caption)
-    return Output(prose(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"))
+    return Output(prose(f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'))
 
 
 def hidden(title: str, markdown: str) -> Output:

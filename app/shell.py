@@ -116,7 +116,7 @@ class Shell:
         """Only now: until the document is loaded, Panel drops what changes."""
         self.pages[self.key].show()
         if self.unknown:
-            pn.state.notifications.warning(html.escape(self.unknown))
+            pn.state.notifications.warning(self.unknown)  # it shows text, not markup
         pn.state.add_periodic_callback(self.refresh, 500)
 
     def make(self, key: str, query: dict[str, str]):

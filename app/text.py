@@ -36,7 +36,8 @@ CSS = """
 .text pre .c1 { opacity: .7; font-style: italic; }
 .text pre .nf, .text pre .nc { font-weight: 600; }
 .text pre code { background: none; padding: 0; }
-.text table { border-collapse: collapse; margin: .6em 0; font-size: 14px; display: block; overflow-x: auto; }
+.text table { border-collapse: collapse; margin: .6em 0; font-size: 14px; }
+.text .wide { overflow-x: auto; }
 .text caption { text-align: left; white-space: nowrap; font-weight: 600; padding-bottom: 4px; }
 .text th, .text td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
 .text .number { text-align: right; font-variant-numeric: tabular-nums; }

@@ -1,25 +1,23 @@
-"""Texts, presets, the table of read-outs and the browser's side of the page "1-D wave"."""
+"""Texts, presets, the file input and the table of read-outs of the page "1-D wave"."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import panel_material_ui as pmui
-from panel.custom import JSComponent
 
 from app.controls import WIDTH
-from app.wave_figures import COLOURS, GREY
+from app.wave_figures import GREY
 from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared
 from app.wave_session import Picture
 from app.wave_setup import WaveSetup, label_of
+from app.wave_stage import COLOURS
 from stein_core.datasets import WAVE_REGIONS
 from stein_core.wave import GRID
 
-BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
 OWN = "Your own settings"
 PRESETS = [
@@ -34,6 +32,11 @@ PRESETS = [
         "text": "The paper's large network: 10,301 weights. SVGD's band closes between the data; a step takes longer.",
     },
     {
+        "name": "Both networks, one below the other",
+        "setup": WaveSetup(two=True),
+        "text": "Row one as above; below it the large network with 10 draws, which trains in what time is left.",
+    },
+    {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
         "text": "MAP knows of no uncertainty at all; the ensemble only of what it started with.",
@@ -41,13 +44,15 @@ PRESETS = [
 ]
 KEY = (
     "Thick line: mean. Dark and pale: 50 % and wide band. Thin lines: each particle's own curve. Grey: clusters of the "
-    "paper's data; dashed: NUTS's band. Click adds a point, drag moves it, Backspace or Delete takes away the marked one."
+    "paper's data; dashed: NUTS's band. **Click or tap adds a point, drag moves it; Delete takes away the marked one, as a "
+    "tap does after *Delete points*.** Keyboard: Tab to the picture, ← → choose a point."
 )
 WIDTHS_KEY = (
-    "The collapse: mean width of the 90 % band of f between the clusters, at the widths you have trained. Crosses: NUTS. "
-    "A band without width has no place here."
+    "The collapse: mean width of the 90 % band of f between the clusters, against the number of weights. Full marks: what "
+    "you have trained, at its last step; crosses: NUTS. A band without width has no place here. "
 )
-NO_SWEEP = " No shipped sweep yet: train at several widths to see which bands close."
+SWEEP = "Pale: the shipped sweep, 15,000 steps, mean and standard deviation over seeds. "
+NO_SWEEP = "No shipped sweep yet: train at several widths to see which bands close."
 HELP = (
     "The band of f is what the network may be; the band of y adds the noise of a new observation. LPPD: log predictive "
     "density of the wave's test points, higher is better; coverage: share of 120 of them within the band of y. Both "
@@ -59,24 +64,6 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 .wave th:first-child, .wave td:first-child {text-align: left}
 .wave i {display: inline-block; width: 10px; height: 10px; margin-right: 6px}
 .scroll {overflow-x: auto}</style>"""
-
-
-class Pulse(JSComponent):
-    """Invisible. Acknowledges what `ping` sends once it was painted (a hidden tab paints nothing), and hears keys.
-    on_message gets {"ready": True}, {"ack": number} or {"key": name}."""
-
-    _esm = (Path(__file__).parent / "wave.js").read_text()
-
-    def __init__(self, on_message: Callable[[dict], None], **params):
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
-        self.on_message = on_message
-
-    def ping(self, frame: np.ndarray) -> None:
-        """A picture was sent; element 0 of `frame` is its number."""
-        self._send_msg({"ping": float(frame[0])})
-
-    def _handle_msg(self, data) -> None:
-        self.on_message(data)
 
 
 class Upload(pmui.FileInput):
@@ -94,19 +81,21 @@ class Upload(pmui.FileInput):
             super()._handle_msg(msg)
 
 
-def table(picture: Picture, nuts: Compared | None) -> str:
-    """The read-outs as HTML, a row a method, NUTS last."""
-    setup = picture.setup
-    band = f"{100 * setup.probability:.0f} %"
+def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:
+    """The read-outs as HTML, a row a method, NUTS last; network by network."""
+    first = next(picture for picture in pictures if picture).setup
     heads = [
-        "", *(f"LPPD {region}" for region in WAVE_REGIONS), "width inside", "width between", "÷ NUTS", f"{band} covers", "steps/s alone",
+        "", *(f"LPPD {region}" for region in WAVE_REGIONS), "width inside", "width between", "÷ NUTS",
+        f"{100 * first.probability:.0f} % covers", "steps/s alone",
     ]  # fmt: skip
     rows = []
-    for name, seen in picture.methods.items():
-        ratio = seen.readout.between / nuts.readout.between if nuts else float("nan")
-        rows.append(_row(label_of(name), COLOURS[name], seen.readout, ratio, f"{seen.rate:,.0f}"))
-    if nuts:
-        rows.append(_row("NUTS", GREY, nuts.readout, 1.0, ""))
+    for picture, known in zip(pictures, nuts):
+        where = f", h = {picture.setup.width}" if picture and len(pictures) > 1 else ""
+        for name, seen in picture.methods.items() if picture else ():
+            ratio = seen.readout.between / known.readout.between if known else float("nan")
+            rows.append(_row(label_of(name) + where, COLOURS[name], seen.readout, ratio, f"{seen.rate:,.0f}"))
+        if known:
+            rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
     return f'{CSS}<div class="scroll"><table class="wave"><tr>{head}</tr>{"".join(rows)}</table></div>'
 

@@ -1,4 +1,4 @@
-"""One visitor's training on the 1-D wave: a worker thread that owns the state of every method, on one clock."""
+"""One network's training on the 1-D wave: a worker thread that owns the state of every method, on one clock."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from app.stream import Streamer
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
+from app.wave_stage import pack
 from app.worker import Worker
 from stein_core import Spec, State, Stepper, compile
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 SLICE = 0.05  # seconds of training between two looks at the commands
 INTERVAL = 0.12  # seconds between two pictures
+LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 MORE = 3000  # steps that a change of the data is answered with, once training had ended
 QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
 
@@ -57,13 +59,16 @@ class Picture:
 class WaveSession(Worker):
     """A WaveSetup in training.
 
-    streamer: told when there is a new `picture`. tell: called from the worker with a dict of news: playing, status,
-    alarm. wake() starts it, sleep() rests it, close() ends the thread.
+    streamer: gets every `picture`, packed. tell: called from the worker with a dict of news: playing, status, alarm.
+    row: of the stage. first: another session, which goes first: while that one trains, this one rests half of the time.
+    wake() starts it, sleep() rests it, close() ends the thread.
     """
 
-    def __init__(self, setup: WaveSetup, streamer: Streamer, tell: Callable[[dict], None]):
+    def __init__(
+        self, setup: WaveSetup, streamer: Streamer, tell: Callable[[dict], None], row: int = 0, first: WaveSession | None = None
+    ):
         super().__init__(streamer, tell)
-        self._setup = setup
+        self._setup, self._row, self._first = setup, row, first
         self._playing = self._dirty = True
         self._programs: dict[tuple[Spec, int], Stepper] = {}
         self._asked: set[tuple[Spec, int]] = set()  # being compiled
@@ -93,6 +98,11 @@ class WaveSession(Worker):
     def paused_at(self) -> int:
         """The step that a link says: 0 while it plays."""
         return 0 if self._playing else self._clock
+
+    @property
+    def training(self) -> bool:
+        """Whether it computes."""
+        return self._awake and self._playing and not self._closed
 
     # ---- the worker
 
@@ -132,6 +142,8 @@ class WaveSession(Worker):
         now = time.monotonic()
         if self._playing or self._behind():
             self._train()  # not far beyond the last picture: where nobody looks it stops there
+            if self._first and self._first.training:
+                time.sleep(min(time.monotonic() - now, LONGEST_REST))
         if free and (not self._playing or now - self._published > max(INTERVAL, 2 * self._looking)):
             self._look()
 
@@ -179,7 +191,7 @@ class WaveSession(Worker):
             for name, fit in self._live().items()
         }
         self.picture = Picture(self._clock, setup, found)
-        self._streamer.publish(np.zeros(1, np.float32))
+        self._streamer.publish(pack(self._row, self._clock, found))
         now = time.monotonic()
         rate = max(0, self._clock - self._shown) / max(now - self._published, 1e-3)
         self.rate += 0.2 * (rate - self.rate) if self.rate else rate

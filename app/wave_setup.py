@@ -21,6 +21,8 @@ LONGEST = 100_000  # characters of pasted data that are read
 LINKED = 200  # points that fit a link
 DATA = next(knob for knob in KNOBS if knob.name == "data")
 PAPER = DATA.default
+TWO_ROWS = (5, 100)  # widths of the networks that are shown together, the paper's
+FEW_DRAWS = 10  # of the second one's ELBO at most: it is not to take the time of the first
 OWN_DEFAULTS = {"method.particles": 5, "method.step_size": 1e-3, "method.horizon": STEPS}
 
 Points = tuple[tuple[float, float], ...]
@@ -30,8 +32,10 @@ Points = tuple[tuple[float, float], ...]
 class WaveSetup:
     """Methods that are trained side by side on one data set.
 
-    width: hidden units of each layer. draws: Monte Carlo draws of the ELBO per particle and step. knobs: name -> value
-    where it differs from the page's default. steps: where the picture was taken; 0 plays to the paper's 15,000.
+    two: both networks of the paper, h = 5 and h = 100, one below the other, instead of one of any width. width: hidden
+    units of each layer. draws: Monte Carlo draws of the ELBO per particle and step. knobs: name -> value
+    where it differs from the page's default. steps: where the picture was taken, below: the same of the second row; 0 plays to the paper's
+    15,000.
     probability, noisy: which band is drawn, of f or (noisy) of an observation. A bad value raises ValueError.
     """
 
@@ -44,6 +48,8 @@ class WaveSetup:
     noisy: bool = False
     knobs: Mapping[str, Any] = field(default_factory=dict)
     data: Points = PAPER
+    two: bool = False
+    below: int = 0
 
     def __post_init__(self):
         for name in self.methods:
@@ -52,8 +58,10 @@ class WaveSetup:
         if not self.methods:
             raise ValueError("methods is empty; allowed: one or more.")
         object.__setattr__(self, "methods", tuple(name for name in SHOWN if name in self.methods))
-        for name, low, high in (("width", WIDTHS[0], WIDTHS[-1]), ("draws", 1, 1000), ("steps", 0, MOST_STEPS)):
+        for name, low, high in (("width", WIDTHS[0], WIDTHS[-1]), ("draws", 1, 1000), ("steps", 0, MOST_STEPS), ("below", 0, MOST_STEPS)):
             object.__setattr__(self, name, Knob(name, low, low, high, "integer").check(getattr(self, name)))
+        if self.two:
+            object.__setattr__(self, "width", TWO_ROWS[0])
         object.__setattr__(self, "probability", Knob("band", 0.9, 0.05, 0.99).check(self.probability))
         object.__setattr__(self, "data", DATA.check(self.data))
         known = all_knobs()
@@ -70,6 +78,13 @@ class WaveSetup:
     def value(self, name: str) -> Any:
         """The present value of a knob."""
         return self.knobs.get(name, default_of(name))
+
+    def networks(self) -> tuple[WaveSetup, ...]:
+        """What each row of the page trains."""
+        if not self.two:
+            return (self,)
+        second = {"width": TWO_ROWS[1], "draws": min(self.draws, FEW_DRAWS), "steps": max(self.below, 1) if self.steps else 0}
+        return tuple(replace(self, two=False, below=0, **change) for change in ({}, second))
 
     @property
     def particles(self) -> int:
@@ -99,7 +114,9 @@ class WaveSetup:
         plain, fields = WaveSetup(), {}
         if self.methods != plain.methods:
             fields["methods"] = ",".join(self.methods)
-        for name in ("width", "draws", "seed", "steps"):
+        if self.two:
+            fields["rows"] = 2
+        for name in ("width", "draws", "seed", "steps", "below"):
             if getattr(self, name) != getattr(plain, name):
                 fields[name] = getattr(self, name)
         if self.probability != plain.probability:
@@ -112,14 +129,18 @@ class WaveSetup:
         return urlencode(fields, safe=",;")
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> tuple["WaveSetup", list[str]]:
+    def from_query(cls, query: Mapping[str, str]) -> tuple[WaveSetup, list[str]]:
         """The setup of a link, and one sentence for everything in it that was wrong and left out."""
         setup, problems = cls(), []
         for name, text in query.items():
             try:
                 if name == "methods":
                     change = {name: tuple(text.split(","))}
-                elif name in ("width", "draws", "seed", "steps"):
+                elif name == "rows":
+                    if text not in ("1", "2"):
+                        raise unknown("rows", text, ("1", "2"))
+                    change = {"two": text == "2"}
+                elif name in ("width", "draws", "seed", "steps", "below"):
                     change = {name: int(text) if text.strip().isdecimal() else text}
                 elif name == "band":
                     change = {"probability": text}
@@ -138,27 +159,29 @@ class WaveSetup:
                 problems.append(str(error))
         return setup, problems
 
-    def to_python(self, steps: int) -> str:
-        """A script that trains every method from the start with the present settings, and prints its measures."""
+    def to_python(self, steps: tuple[int, ...]) -> str:
+        """A script that trains every method of every row from the start with the present settings, for so many steps,
+        and prints its measures."""
         lines = [
             "from stein_core import Spec, compile", "from stein_core.bands import band, function_values",
             "from stein_core.wave import GRID, measures", "",
             f"data = {self.data!r}", "",
         ]  # fmt: skip
         noise = f", noise={self.value('target.noise')!r}" if self.noisy else ""
-        for method in self.methods:
-            spec, known = self.spec(method), self.spec(method).knobs()
-            knobs = {k: v for k, v in self.knobs_of(method).items() if k != "target.data" and v != known[k].default}
-            lines += [
-                f"spec = Spec('wave', {spec.dim}, {method!r}, draws={spec.draws}, capacity={spec.capacity})",
-                f"knobs = {knobs!r} | {{'target.data': data}}",
-                "stepper = compile(spec)",
-                f"state = stepper.advance(stepper.reset({self.seed}, knobs), knobs, {steps})",
-                "values = function_values(spec, state.particles, knobs, GRID)",
-                f"found = band(values, {self.probability}{noise})  # .mean, .low and .high at GRID",
-                f"print({method!r}, measures(spec, state.particles, knobs))",
-                "",
-            ]  # fmt: skip
+        for network, taken in zip(self.networks(), steps):
+            for method in self.methods:
+                spec, known = network.spec(method), network.spec(method).knobs()
+                knobs = {k: v for k, v in network.knobs_of(method).items() if k != "target.data" and v != known[k].default}
+                lines += [
+                    f"spec = Spec('wave', {spec.dim}, {method!r}, draws={spec.draws}, capacity={spec.capacity})",
+                    f"knobs = {knobs!r} | {{'target.data': data}}",
+                    "stepper = compile(spec)",
+                    f"state = stepper.advance(stepper.reset({self.seed}, knobs), knobs, {taken})",
+                    "values = function_values(spec, state.particles, knobs, GRID)",
+                    f"found = band(values, {self.probability}{noise})  # .mean, .low and .high at GRID",
+                    f"print({method!r}, measures(spec, state.particles, knobs))",
+                    "",
+                ]  # fmt: skip
         return "\n".join(lines)
 
 

@@ -43,6 +43,10 @@ class Worker:
         """Play if paused, else pause."""
         self._put(lambda: self._play(not self._playing))
 
+    def play(self, on: bool):
+        """Play or pause."""
+        self._put(lambda: self._play(on))
+
     def step(self):
         """One step, then pause."""
         self._put(lambda: self._one_step())

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from app import jobs
-from app.collapse import RESVGD, SHIPPED, STOP, Grid, shipped, value_of
+from app.collapse import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.collapse_laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
 from app.collapse_points import all_series, names_of, points_of, series_of
 from app.collapse_run import record
 from app.jobs import Line, SweepJob
-from app.pages.collapse import PRESETS, read_link
 from app.replay import goals_of, link_of
 from app.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory

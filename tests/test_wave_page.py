@@ -7,15 +7,20 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app import wave_nuts
+from app import jobs, wave_nuts
 from app.stream import Streamer
-from app.wave_measures import AT, GAP, measure, seen
+from app.wave_figures import narrowing, spreads
+from app.wave_measures import AT, GAP, Seen, measure, seen
+from app.wave_nuts import NutsJob
 from app.wave_parts import nuts_sentence, table
+from app.wave_recovery import table_of
 from app.wave_session import Picture, WaveSession, moved
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
+from app.wave_stage import pack
 from stein_core import compile
+from stein_core.bands import Band
 from stein_core.nuts import Reference
-from stein_core.wave import GRID
+from stein_core.wave import GRID, dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
@@ -65,6 +70,19 @@ def test_a_wrong_field_of_a_link_is_named_and_the_rest_kept(field, text, message
     assert len(problems) == 1 and message in problems[0]
 
 
+def test_two_rows_are_the_papers_networks_and_their_link_holds_both_steps():
+    setup = WaveSetup(width=7, draws=30, steps=250, two=True, below=40)
+    first, second = setup.networks()
+    assert (first.width, first.draws, first.steps) == (5, 30, 250) and (second.width, second.draws, second.steps) == (100, 10, 40)
+    assert not first.two and first.data == second.data
+    again, problems = WaveSetup.from_query(dict(parse_qsl(setup.to_query())))
+    assert again == setup and problems == []
+    assert [network.steps for network in WaveSetup(two=True).networks()] == [0, 0]
+    assert WaveSetup(two=True, steps=9).networks()[1].steps == 1  # stopped before the second row began
+    assert WaveSetup.from_query({"rows": "3"})[1][0].startswith("unknown rows")
+    assert setup.to_python((250, 40)).count("compile(spec)") == 6
+
+
 def test_many_points_are_left_out_of_a_link():
     points = tuple((i / 300, 0.0) for i in range(300))
     assert "data" not in WaveSetup(data=points).to_query()
@@ -79,7 +97,7 @@ def test_only_the_knobs_that_matter_are_shown():
 def test_the_script_of_a_setup_runs_and_trains_what_is_on_screen(capsys):
     setup = WaveSetup(width=1, methods=("map",), data=((0.0, 0.5), (1.0, 1.0)), noisy=True)
     scope = {}
-    exec(setup.to_python(20), scope)
+    exec(setup.to_python((20,)), scope)
     assert "width_between" in capsys.readouterr().out
     stepper, knobs = compile(setup.spec("map")), setup.knobs_of("map")
     state = stepper.advance(stepper.reset(0, knobs), knobs, 20)
@@ -119,6 +137,54 @@ def test_chains_that_disagree_are_said_to():
     assert "the chains agree" in nuts_sentence(wave_nuts.compared(agree, WaveSetup()), WaveSetup())
     apart = agree._replace(about={**agree.about, "r_hat": [1.0] * 200 + [1.8]})
     assert "1 of 201" in nuts_sentence(wave_nuts.compared(apart, WaveSetup()), WaveSetup())
+
+
+def widths_of(method, small, large):
+    dims = dim_of(5), dim_of(100)
+    return [
+        {"method": method, "dim": dim, "seed": seed, "width_between": width * (1 + 0.01 * seed)}
+        for dim, width in zip(dims, (small, large)) for seed in range(10)
+    ]  # fmt: skip
+
+
+def test_what_narrows_is_judged_by_the_rows():
+    paper = widths_of("svgd", 2, 1) + widths_of("annealed", 2, 1) + widths_of("smi", 2, 2.5)
+    text = narrowing(paper)
+    assert "SVGD 0.50 ± 0.00 (narrows)" in text and "(widens)" in text and "10 seeds" in text and "so it is here" in text
+    text = narrowing(widths_of("svgd", 2, 1) + widths_of("smi", 2, 1))
+    assert "here SMI's narrows.**" in text
+    assert narrowing([]) == "" == narrowing(widths_of("svgd", 2, 1)[:10])
+
+
+def test_spreads_are_means_and_deviations_over_seeds():
+    (mean, sd) = spreads(widths_of("svgd", 2, 1))["svgd"][dim_of(5)]
+    values = 2 * (1 + 0.01 * np.arange(10))
+    assert mean == pytest.approx(values.mean()) and sd == pytest.approx(values.std(ddof=1))
+
+
+def test_recovery_points_stand_beside_the_published_ones():
+    def row(method, particles, lppd, seed=0):
+        lppds = {f"lppd_{region}": lppd for region in ("in", "between", "entire")}
+        return {"key": f"{method}{particles}{seed}", "method": method, "particles": particles, "dim": dim_of(5), "seed": seed, **lppds}
+
+    rows = [row("smi", 5, 0.0), row("svgd", 1, -50.0), row("svgd", 2, -30.0), row("svgd", 4, 5.0)]
+    cells = table_of(rows, False)
+    assert cells.count("<td>4</td>") == 3 and "&gt; 256" in cells and "<td>1</td>" in cells
+    assert table_of(rows, True).count("<td>2</td>") == 2  # 60 and 120 points times log 2 make up for 30
+    assert "&gt; 2" in table_of(rows[:3], False)
+
+
+def test_a_job_stops_with_the_server(monkeypatch):
+    job = NutsJob(TINY)
+    monkeypatch.setattr(jobs.STOPPING, "is_set", lambda: True)
+    job.run()
+    assert job.state == "cancelled" and job.done == 0
+
+
+def test_a_picture_travels_with_its_row_and_method():
+    wide = Band(*np.ones((3, 4)))
+    frame = pack(1, 25, {"map": Seen(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
+    assert list(frame[:4]) == [0, 1, 25, 1] and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2] and len(frame) == 8 + 20 + 8
 
 
 def test_a_state_moved_to_another_capacity_keeps_its_particles():
@@ -206,5 +272,5 @@ def test_the_table_has_a_row_for_every_method():
     setup = WaveSetup(width=1, methods=("map",))
     stepper, knobs = compile(setup.spec("map")), setup.knobs_of("map")
     found = seen(setup.spec("map"), stepper.reset(0, knobs).particles, setup, "map", 0, 0.0, False)
-    text = table(Picture(0, setup, {"map": found}), None)
+    text = table([Picture(0, setup, {"map": found})], [None])
     assert text.count("<tr>") == 2 and "MAP" in text and "–" in text

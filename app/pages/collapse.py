@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import html
 import io
-import json
-from functools import lru_cache
-from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import parse_qsl
 
 import panel as pn
 import panel_material_ui as pmui
 
 from app.browser import Arrival
-from app.collapse import AXES, QUANTITIES, Grid, shipped
+from app.collapse import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
 from app.collapse_figures import Chart
 from app.collapse_laws import curves_of, laws_of
 from app.collapse_points import Point, all_series, points_of, table_of
@@ -22,11 +18,9 @@ from app.collapse_settings import CHOICE, Settings
 from app.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
 from app.stream import Mailbox
-from stein_core.registry import unknown
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 OWN = "Your own settings"
-PRESETS = json.loads((Path(__file__).resolve().parents[2] / "assets" / "collapse_presets.json").read_text())
 KEY = (
     "Solid: the exact law. Dashed: Ba et al.'s limit. {grey}Dotted: guides the eye. Pale large markers "
     "are the shipped reference of {made}, small full ones were computed here; hollow ones did not converge, a cross "
@@ -38,25 +32,6 @@ GREY = {
     "Mean location": "Band: two standard deviations of the mean of n exact draws. ",
     "Near-orthogonality": "",
 }
-
-
-def read_link(query: dict[str, str]) -> tuple[Grid, str, str, list[str]]:
-    """The grid, axis and quantity of a link, and one sentence for everything in it that was wrong and left out."""
-    query, view, problems = dict(query), [], []
-    for name, known in (("x", AXES), ("y", QUANTITIES)):
-        value = query.pop(name, next(iter(known)))
-        if value not in known:
-            problems.append(str(unknown(f"{name} in the link", value, known)))
-            value = next(iter(known))
-        view.append(value)
-    grid, wrong = Grid.from_query(query)
-    return grid, *view, problems + wrong
-
-
-@lru_cache(maxsize=1)
-def presets() -> dict[tuple[Grid, str, str], dict]:
-    """The presets by what they show. Read once: it takes a third of a second."""
-    return {read_link(dict(parse_qsl(preset["link"])))[:3]: preset for preset in PRESETS}
 
 
 class Collapse:

@@ -95,7 +95,7 @@ class Lessons:
         self.begun = True
         self.reading.run_to(self.shown + 1)
         if self.warning:
-            pn.state.notifications.warning(html.escape(self.warning))
+            pn.state.notifications.warning(self.warning)  # it shows text, not markup
             self.warning = ""
         for output in self.outputs():
             output.rest(False)
@@ -170,7 +170,8 @@ class Lessons:
         name = f"cell-{index}"
         if not cell.code:
             return pn.Column(prose_of(cell.source, name, self.shell.go), **WIDE)
-        return pn.Column(prose(code_html(cell.source), anchor=name), pn.Column(pn.pane.HTML(BUSY, **WIDE), **WIDE), **WIDE)
+        code = "" if cell.source.startswith("hidden(") else code_html(cell.source)  # it would give the solution away
+        return pn.Column(prose(code, anchor=name), pn.Column(pn.pane.HTML(BUSY, **WIDE), **WIDE), **WIDE)
 
     def told(self, place: Place, index: int, result: Result):
         """A cell has run."""

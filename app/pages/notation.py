@@ -130,7 +130,7 @@ def table(heads, rows) -> str:
     """Cells are HTML already."""
     head = "".join(f"<th>{text}</th>" for text in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def code(text: str) -> str:

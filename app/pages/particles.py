@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-
 import panel as pn
 import panel_material_ui as pmui
 
@@ -50,7 +48,7 @@ class Particles(Live):
         """Show the Setup of a link."""
         setup, problems = Setup.from_query({name: value for name, value in query.items() if name != "show"}, self.plain)
         if problems:
-            pn.state.notifications.warning(html.escape(" ".join(problems)))
+            pn.state.notifications.warning(" ".join(problems))
         self.session.open(setup)
 
     def chose_methods(self, event):

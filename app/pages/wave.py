@@ -6,166 +6,127 @@ import csv
 import html
 import io
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import WIDTH, place, widget
-from app.jobs import LINE, in_background
+from app.job_bar import BUTTON
 from app.stream import Mailbox, Streamer
-from app.wave_figures import Wave, Widths, shipped_widths
-from app.wave_nuts import NutsJob, compared, reference_of, shipped
-from app.wave_nuts import shipped_widths as nuts_widths
-from app.wave_parts import BUTTON, CHOICE, HELP, KEY, NO_SWEEP, OWN, PRESETS, WIDTHS_KEY, Pulse, Upload, nuts_sentence, table
+from app.wave_controls import Controls
+from app.wave_figures import Widths, narrowing, shipped_rows, spreads
+from app.wave_nuts_panel import NutsPanel
+from app.wave_parts import HELP, KEY, NO_SWEEP, SWEEP, WIDTHS_KEY, table
+from app.wave_recovery import Recovery
 from app.wave_session import WaveSession
-from app.wave_setup import CAPACITIES, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.wave_setup import MOST_STEPS, WaveSetup
+from app.wave_stage import WaveStage
 from stein_core import device_name
-from stein_core.wave import GRID, WIDTHS, dim_of
+from stein_core.wave import GRID, dim_of
 
-ORDER = (
-    "method.particles", "method.step_size", "method.alpha", "target.noise", "target.prior_scale", "kernel.name",
-    "bandwidth.rule", "bandwidth.factor", "method.force_scale", "method.horizon", "method.cycles", "method.power",
-    "init.spread", "guide.width",
-)  # fmt: skip
 PACE = [1, 5, 20, 100, 1000]
+ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& span": {"fontSize": "1.1rem"}}
 
 
 class WavePage:
-    """See `app.shell` for the contract of a page. setup: what is shown; the session trains it."""
+    """See `app.shell` for the contract of a page. setup: what is shown; a session for each of its networks trains it."""
 
     def __init__(self, shell, query: dict[str, str]):
-        self.shell, self.document = shell, pn.state.curdoc
+        self.shell, self.later = shell, pn.state.curdoc.add_next_tick_callback
         self.setup, problems = WaveSetup.from_query(query)
-        self.quiet = self.shown = False
-        self.job: NutsJob | None = None
-        self.nuts = None  # Compared, where the reference of this posterior is known
-        self.known = None  # (posterior, probability, noisy) that `nuts` belongs to
-        self.shipped, self.here, self.nuts_gaps = shipped_widths(), {}, {}
-        self.playing, self.status = True, ""
-        later = self.document.add_next_tick_callback
-        self.wave, self.widths = Wave(self.touched), Widths()
-        self.pulse = Pulse(self.heard)
-        self.streamer = Streamer(self.draw, later)
-        self.post = Mailbox(later, self.told)
-        self.session = WaveSession(self.setup, self.streamer, self.post)
-        self._make_controls()
+        self.shown = True  # it is built to be shown, and the sooner it trains the sooner something moves
+        self.shipped, self.here = spreads(shipped_rows()), {}
+        self.sessions: list[WaveSession] = []
+        self.streamers: list[Streamer] = []
+        self.playing, self.status, self.pace = {}, {}, PACE[3]
+        self.stage = WaveStage(self.heard, dark=shell.frame.dark_theme)
+        shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
+        self.post = Mailbox(self.later, self.told)
+        self.controls = Controls(self.take, self._refuse)
+        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm)
+        self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm)
+        self._make_widgets()
         warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
-        self.sidebar = [
-            self.preset, self.about, self.methods, self.width, self.draws, *(self.knobs[name] for name in ORDER),
-            self.text, self.use, self.file,
-        ]  # fmt: skip
+        self.sidebar = self.controls.sidebar
+        about_data = (self.controls.band, self.controls.noisy, self.erase, self.controls.reset_data, self.exports, self.bands_file)
+        caption = {"variant": "caption", "sizing_mode": "stretch_width"}
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.transport,
-                pmui.FlexBox(self.band, self.noisy, self.reset_data, self.exports, self.bands_file, align_items="center"),
+                pmui.FlexBox(*about_data, align_items="center"),
                 self.alarm,
-                self.grid,
-                pmui.Typography(KEY, variant="caption", sizing_mode="stretch_width", margin=(0, 10)),
-                pmui.FlexBox(self.nuts_text, self.compute, self.cancel, self.bar, align_items="center"),
+                self.stage,
+                pmui.Typography(KEY, margin=(0, 10), **caption),
+                pmui.FlexBox(*self.nuts.widgets, align_items="center"),
                 pmui.Grid(
                     pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
                     pmui.Grid(pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)), size={"xs": 12, "lg": 4}),
                     container=True,
                     sizing_mode="stretch_width",
                 ),
-                self.widths_text,
-                pmui.Typography(HELP, variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
-                self.pulse,
+                pmui.Typography(WIDTHS_KEY + (SWEEP + narrowing(shipped_rows()) if self.shipped else NO_SWEEP), margin=(0, 10), **caption),
+                self.recovery.panel,
+                pmui.Typography(HELP, margin=(4, 10), **caption),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
         ]
+        self._train()
         self._show_setup()
         pn.state.on_session_destroyed(lambda context: self._leave())
 
-    # ---- the pieces
-
-    def _make_controls(self):
+    def _make_widgets(self):
         self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON)
-        step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.session.step(), **BUTTON)
-        reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self._reset(), **BUTTON)
+        step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
+        reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
-        pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=100, width=170, margin=(0, 16))
-        pace.param.watch(lambda event: self.session.most(event.new), "value")
+        pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=170, margin=(0, 16))
+        pace.param.watch(self._pace, "value")
         self.reading = pmui.Typography("", variant="body2", margin=(8, 8))
         self.transport = pmui.FlexBox(self.play, step, reset, seed, pace, self.reading, align_items="center")
         self.alarm = pmui.Alert("", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8))
-
-        self.preset = pmui.Select(label="What to see", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
-        self.preset.param.watch(self._load_preset, "value")
-        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
-        self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in SHOWN}, **WIDTH)
-        self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
-        self.draws = pmui.IntInput(label="ELBO draws per particle and step", start=1, end=1000, **CHOICE)
-        self.band = pmui.IntSlider(label="Band, %", start=5, end=99, width=150, margin=(0, 16))
-        self.noisy = pmui.Switch(label="of a new y (with noise) instead of f", margin=(4, 12))
-        self.methods.param.watch(self._chose_methods, "value")
-        self.width.param.watch(lambda event: self.take(width=event.new), "value_throttled")
-        self.draws.param.watch(lambda event: self.take(draws=event.new), "value")
-        self.band.param.watch(lambda event: self.take(probability=event.new / 100), "value")
-        self.noisy.param.watch(lambda event: self.take(noisy=event.new), "value")
-        self.knobs = {name: widget(all_knobs()[name], self._turned) for name in ORDER}
-        self.knobs["method.particles"].end = CAPACITIES[-1]
-        self.knobs["method.step_size"].label = "learning rate"
-
-        self.reset_data = pmui.Button(label="Reset data", icon="restore", on_click=lambda e: self.take(data=PAPER), **BUTTON)
-        self.text = pmui.TextAreaInput(
-            label="Other data, as text", placeholder="x, y\n0.4, 2.5\n0.9, 1.0", rows=4, max_rows=8, max_length=200_000, **WIDTH
-        )
-        self.use = pmui.Button(label="Use these points", on_click=lambda e: self._read(self.text.value), **BUTTON)
-        self.file = Upload(self._read, self._refuse, label="CSV file", **WIDTH)
-
-        self.exports = pmui.MenuButton(
-            label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **BUTTON
-        )
+        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 8), sx=ERASE)
+        self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
+        items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
+        self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **BUTTON)
         self.exports.on_click(self._export)
         self.bands_file = pmui.FileDownload(label="Bands as CSV", callback=self._csv, filename="wave.csv", variant="text", **BUTTON)
-        self.panels = {
-            name: pn.Column(pn.pane.Bokeh(figure, sizing_mode="stretch_width", margin=2), sizing_mode="stretch_width")
-            for name, figure in self.wave.figures.items()
-        }
-        self.grid = pn.FlexBox(*self.panels.values(), sizing_mode="stretch_width")
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
-        self.widths_text = pmui.Typography(
-            WIDTHS_KEY + ("" if self.shipped else NO_SWEEP), variant="caption", sizing_mode="stretch_width", margin=(0, 10)
-        )
-        self.nuts_text = pmui.Typography("", variant="body2", margin=(4, 10))
-        self.compute = pmui.Button(label="Compute NUTS here", icon="play_arrow", on_click=self._compute, visible=False, **BUTTON)
-        self.cancel = pmui.Button(label="Cancel", icon="stop", on_click=lambda e: self.job.cancel(), visible=False, **BUTTON)
-        self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
 
     # ---- what the shell asks
 
     def show(self):
         self.shown = True
-        self.session.wake()
+        for session in self.sessions:
+            session.wake()
 
     def hide(self):
         self.shown = False
-        self.session.sleep()
+        for session in self.sessions:
+            session.sleep()
 
     def refresh(self):
-        picture = self.session.picture
-        step = picture.step if picture else 0
-        rate = f" · {self.session.rate:,.0f} steps/s" if self.playing else ""
-        self.reading.object = self.status or f"step {step:,}{rate} · {device_name()}"
-        self._show_table()
-        self._show_job()
+        first = self.sessions[0]
+        step = first.picture.step if first.picture else 0
+        rate = f" · {first.rate:,.0f} steps/s" if self.playing.get(0) else ""
+        status = " · ".join(filter(None, self.status.values()))
+        self.reading.object = status or f"step {step:,}{rate} · {device_name()}"
+        self._show_readouts()
+        self.nuts.refresh()
+        self.recovery.refresh()
 
     def link(self) -> str:
-        return replace(self.setup, steps=min(self.session.paused_at, 100_000)).to_query()
+        paused = not any(self.playing.values())
+        at = [min(session.paused_at, MOST_STEPS) if paused else 0 for session in self.sessions]
+        return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0).to_query()
 
     # ---- from the user
 
     def take(self, **change) -> bool:
         """Change the setup where the new one is valid; else say why not, and show the one that stays."""
-        if self.quiet:
-            return False
         try:
-            setup = replace(self.setup, steps=0, **change)
+            setup = replace(self.setup, steps=0, below=0, **change)
         except ValueError as error:
             self._refuse(str(error))
             self._show_setup()
@@ -173,192 +134,149 @@ class WavePage:
         if setup.posterior()[1:] != self.setup.posterior()[1:]:
             self.here = {}  # widths under other data cannot be compared
         self.setup = setup
-        self.session.apply(setup)
+        self._train()
         self._show_setup()
         return True
 
-    def touched(self, points):
-        self.take(data=points)
-
     def heard(self, message: dict):
-        """A message of the browser's: acknowledgements and keys."""
+        """A message of the stage's: acknowledgements, data points and keys."""
         if "ready" in message:
-            self.streamer.ready()
+            for streamer in self.streamers:
+                streamer.ready()
         elif "ack" in message:
-            self.streamer.ack(message["ack"])
+            if int(message["row"]) < len(self.streamers):
+                self.streamers[int(message["row"])].ack(message["ack"])
+        elif "points" in message:
+            self.take(data=message["points"])
         elif self.shown:
-            {"space": self.toggle, "right": self.session.step, "r": self._reset, "delete": self._delete}[message["key"]]()
+            {"space": self.toggle, "right": self.step, "r": self.reset}[message["key"]]()
 
     def toggle(self, event=None):
-        self.session.toggle()
+        on = not any(self.playing.values())
+        for session in self.sessions:
+            session.play(on)
 
-    def _reset(self):
-        self.setup = replace(self.setup, steps=0)
-        self.session.reset()
+    def step(self):
+        for session in self.sessions:
+            session.step()
 
-    def _delete(self):
-        chosen = set(self.wave.points.selected.indices)
-        if chosen:
-            self.take(data=[point for i, point in enumerate(self.setup.data) if i not in chosen])
+    def reset(self):
+        self.setup = replace(self.setup, steps=0, below=0)
+        for session in self.sessions:
+            session.reset()
+
+    def _pace(self, event):
+        self.pace = event.new
+        for session in self.sessions:
+            session.most(event.new)
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
 
-    def _turned(self, name: str, value: Any):
-        self.take(knobs={**self.setup.knobs, name: value})
-
-    def _chose_methods(self, event):
-        self.take(methods=tuple(event.new))
-
-    def _load_preset(self, event):
-        found = [preset for preset in PRESETS if preset["name"] == event.new]
-        if found and not self.quiet:
-            self.setup = replace(found[0]["setup"], data=self.setup.data)
-            self.take()
-
-    def _read(self, text: str):
-        try:
-            points = read_points(text)
-        except ValueError as error:
-            self._refuse(str(error))
-        else:
-            self.take(data=points)
-
     def _refuse(self, why: str):
         pn.state.notifications.error(why, duration=8000)  # shown as text, not as HTML
 
-    def _compute(self, event):
-        self.job = NutsJob(self.setup)
-        LINE.add(self.job)
-        self._show_job()
-
     def _export(self, item):
-        if item["label"] == "Copy link":
+        label = item["label"]
+        if label.startswith("Figure"):
+            self.stage.export(label[-3:].lower())
+        elif label == "Copy link":
             self.shell.copy_link(self.link())
         else:
-            picture = self.session.picture
-            self.shell.browser.copy(self.setup.to_python(picture.step if picture else 0))
+            steps = tuple(session.picture.step if session.picture else 0 for session in self.sessions)
+            self.shell.browser.copy(self.setup.to_python(steps))
 
     def _csv(self) -> io.StringIO:
         """The bands of every method, a row a grid point."""
-        out, picture = io.StringIO(), self.session.picture
+        out = io.StringIO()
         writer = csv.writer(out)
-        writer.writerow(["method", "step", "x", "mean", "low", "high", "low50", "high50"])
-        for name, seen in (picture.methods if picture else {}).items():
-            columns = (GRID, *seen.wide, seen.half.low, seen.half.high)
-            writer.writerows([name, seen.step, *(f"{value:.6g}" for value in row)] for row in zip(*columns))
+        writer.writerow(["h", "method", "step", "x", "mean", "low", "high", "low50", "high50"])
+        for picture in self._pictures():
+            for name, seen in (picture.methods if picture else {}).items():
+                columns = (GRID, *seen.wide, seen.half.low, seen.half.high)
+                head = picture.setup.width, name, seen.step
+                writer.writerows([*head, *(f"{value:.6g}" for value in row)] for row in zip(*columns))
         out.seek(0)
         return out
 
+    # ---- training
+
+    def _train(self):
+        """A session for each network, with its present settings."""
+        networks = self.setup.networks()
+        while len(self.sessions) > len(networks):
+            self.sessions.pop().close()
+            self.streamers.pop()
+            for facts in (self.playing, self.status):
+                facts.pop(len(self.sessions), None)
+        for row, network in enumerate(networks):
+            if row < len(self.sessions):
+                self.sessions[row].apply(network)
+            else:
+                self._add(row, network)
+
+    def _add(self, row: int, network: WaveSetup):
+        self.streamers.append(Streamer(self.stage.send, self.later))
+        streamer = self.streamers[row]
+        tell = Mailbox(self.later, lambda news: streamer in self.streamers and self.told_of(row, news))
+        session = WaveSession(network, streamer, tell, row, self.sessions[0] if row else None)
+        self.sessions.append(session)
+        self.playing[row] = True
+        session.most(self.pace)
+        if self.shown:
+            session.wake()
+
+    def _pictures(self):
+        return [session.picture for session in self.sessions]
+
     # ---- drawing
 
-    def draw(self, frame):
-        """A new picture is there; the browser acknowledges once it is drawn."""
-        picture = self.session.picture
-        with pn.io.hold(self.document):
-            for name, seen in picture.methods.items():
-                if name in self.setup.methods:
-                    late = f", step {seen.step:,}" if seen.step != picture.step else ""
-                    self.wave.show(name, seen, ", diverged" if seen.diverged else late)
-            here = {name: seen.readout.gap for name, seen in picture.methods.items() if seen.step}
-            for name, gap in here.items():
-                self.here.setdefault(name, {})[dim_of(picture.setup.width)] = gap
-            self.widths.show(self.shipped, self.here, self.nuts_gaps)
-        self.pulse.ping(frame)
-
     def _show_setup(self):
-        """The widgets of the setup, without that counting as the user's wish."""
-        setup, self.quiet = self.setup, True
-        try:
-            self.methods.value, self.width.value, self.draws.value = list(setup.methods), setup.width, setup.draws
-            self.band.value, self.noisy.value = round(100 * setup.probability), setup.noisy
-            used = {name for method in setup.methods for name in used_by(method)}
-            self.draws.visible = "guide.width" in used
-            for name in ORDER:
-                self.knobs[name].visible = name in used
-                place(self.knobs[name], all_knobs()[name], setup.value(name))
-            least = "400px" if len(setup.methods) == 4 else "280px"  # four stand two by two
-            for name, panel in self.panels.items():
-                panel.param.update(visible=name in setup.methods, styles={"flex": f"1 1 {least}", "min-width": "0"})
-            self.wave.place(setup.data)
-            self.reset_data.disabled = setup.data == PAPER
-            plain = replace(setup, steps=0, seed=0, data=PAPER)
-            shown = [preset for preset in PRESETS if preset["setup"] == plain]
-            self.preset.value = shown[0]["name"] if shown else OWN
-            self.about.object = shown[0]["text"] if shown else ""
-        finally:
-            self.quiet = False
-        self._find_nuts()
+        self.controls.show(self.setup)
+        self.stage.show(self.setup.networks())
+        self.nuts.show(self.setup.networks())
 
-    def _show_table(self):
-        picture = self.session.picture
-        if picture:
-            self.table.object = table(picture, self.nuts)
-
-    def _find_nuts(self):
-        """Compare with NUTS where its answer to this posterior is known; measuring takes a moment, so on a thread."""
-        setup, reference = self.setup, reference_of(self.setup)
-        key = setup.posterior(), setup.probability, setup.noisy, reference is None
-        if key == self.known:
+    def _show_readouts(self):
+        """The table, and the figure of widths."""
+        pictures = self._pictures()
+        if not any(pictures):
             return
-        self.known = key
-        if reference is None:
-            self._show_nuts(None)
-        else:
-            in_background(
-                lambda: (key, compared(reference, setup)),
-                lambda found: self.post({"nuts": found}),
-                lambda text: self.post({"alarm": text}),
-            )
-        if not self.nuts_gaps:
-            in_background(
-                lambda: {dim_of(h): compared(shipped(h), WaveSetup(width=h)).readout.gap for h in nuts_widths()},
-                lambda gaps: self.post({"gaps": gaps}),
-                lambda text: self.post({"alarm": text}),
-            )
-
-    def _show_nuts(self, nuts):
-        self.nuts = nuts
-        self.wave.compare(nuts)
-        self.nuts_text.object = nuts_sentence(nuts, self.setup)
-        self._show_table()
-        self._show_job()
-
-    def _show_job(self):
-        job = self.job
-        active = bool(job and job.active)
-        self.cancel.visible = self.bar.visible = active
-        self.compute.visible = self.nuts is None and not active and reference_of(self.setup) is None
-        if active:
-            self.bar.value = int(100 * job.done / job.total)
-            waits = LINE.ahead(job)
-            left = "compiling …" if job.left is None else f"step {job.done:,} of {job.total:,}, about {job.left:.0f} s left"
-            self.nuts_text.object = f"NUTS: waiting for {waits} other long job{'s' * (waits > 1)}" if waits else f"NUTS: {left}"
-        elif job:
-            self.job = None
-            if job.state == "failed":
-                self._alarm(job.error)
-            self.known = None
-            self._find_nuts()
+        known = self.nuts.known
+        self.table.object = table(pictures, known if len(known) == len(pictures) else [None] * len(pictures))
+        for picture in filter(None, pictures):
+            if picture.setup.posterior()[1:] == self.setup.posterior()[1:]:
+                for name, seen in picture.methods.items():
+                    if seen.step:
+                        self.here.setdefault(name, {})[dim_of(picture.setup.width)] = seen.readout.gap
+        self.widths.show(self.shipped, self.here, self.nuts.gaps)
 
     def _alarm(self, text: str):
         self.alarm.param.update(object=html.escape(text), visible=bool(text))
 
-    def told(self, news: dict):
-        """From the threads, on the event loop."""
+    def told_of(self, row: int, news: dict):
+        """From a session, on the event loop."""
         if "playing" in news:
-            self.playing = news["playing"]
-            self.play.param.update(label="Pause" if self.playing else "Play", icon="pause" if self.playing else "play_arrow")
+            self.playing[row] = news["playing"]
+            on = any(self.playing.values())
+            self.play.param.update(label="Pause" if on else "Play", icon="pause" if on else "play_arrow")
         if "alarm" in news:
             self._alarm(news["alarm"])
         if "status" in news:
-            self.status = news["status"]
-        if "nuts" in news and news["nuts"][0] == self.known:
-            self._show_nuts(news["nuts"][1])
+            self.status[row] = news["status"]
+
+    def told(self, news: dict):
+        """From the threads, on the event loop."""
+        if "alarm" in news:
+            self._alarm(news["alarm"])
+        if "nuts" in news:
+            self.nuts.told(*news["nuts"])
         if "gaps" in news:
-            self.nuts_gaps = news["gaps"]
+            self.nuts.gaps = news["gaps"]
+        if "recovery" in news:
+            self.recovery.told(news["recovery"])
 
     def _leave(self):
-        self.session.close()
-        if self.job:
-            self.job.cancel()
+        for session in self.sessions:
+            session.close()
+        self.nuts.job.cancel()
+        self.recovery.close()

@@ -1,0 +1,55 @@
+"""A long job on a page: a button that starts it, and while it waits or runs its progress and a button that stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel_material_ui as pmui
+
+from app.jobs import LINE, Job
+
+BUTTON = {"size": "small", "margin": (4, 4)}
+
+
+class JobBar:
+    """make: the job of a click. ended: hears of it when it is over, however it ended. unit: what its steps are called."""
+
+    def __init__(self, label: str, unit: str, make: Callable[[], Job], ended: Callable[[Job], None]):
+        self.unit, self.make, self.ended = unit, make, ended
+        self.job: Job | None = None
+        self.button = pmui.Button(label=label, icon="play_arrow", on_click=self._start, **BUTTON)
+        self.stop = pmui.Button(label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON)
+        self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
+        self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False)
+        self.widgets = [self.button, self.stop, self.bar, self.text]
+
+    @property
+    def active(self) -> bool:
+        """Whether a job of this page waits or runs."""
+        return bool(self.job and self.job.active)
+
+    def _start(self, event):
+        self.job = self.make()
+        LINE.add(self.job)
+        self.refresh()
+
+    def cancel(self) -> None:
+        """Stop the job if there is one."""
+        if self.job:
+            self.job.cancel()
+
+    def refresh(self) -> None:
+        """Say how far it is."""
+        job, active = self.job, self.active
+        self.button.visible = not active
+        self.stop.visible = self.bar.visible = self.text.visible = active
+        if active:
+            self.bar.value = int(100 * job.done / max(job.total, 1))
+            waits = LINE.ahead(job)
+            left = "compiling …" if job.left is None else f"about {job.left:,.0f} s left"
+            self.text.object = (
+                f"waiting for {waits} other long job{'s' * (waits > 1)}" if waits else f"{job.done:,} of {job.total:,} {self.unit}, {left}"
+            )
+        elif job:
+            self.job = None
+            self.ended(job)

@@ -1,0 +1,103 @@
+"""The settings of the page "1-D wave": a widget for everything in a WaveSetup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import panel_material_ui as pmui
+
+from app.controls import WIDTH, place, widget
+from app.job_bar import BUTTON
+from app.wave_parts import CHOICE, OWN, PRESETS, Upload
+from app.wave_setup import CAPACITIES, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from stein_core.wave import WIDTHS
+
+ORDER = (
+    "method.particles", "method.step_size", "method.alpha", "target.noise", "target.prior_scale", "kernel.name",
+    "bandwidth.rule", "bandwidth.factor", "method.force_scale", "method.horizon", "method.cycles", "method.power",
+    "init.spread", "guide.width",
+)  # fmt: skip
+
+
+class Controls:
+    """wished: hears the fields that the user has changed; refused: why a text gives no points."""
+
+    def __init__(self, wished: Callable[..., Any], refused: Callable[[str], None]):
+        self.refused, self.quiet = refused, False
+
+        def moved(**change):
+            if not self.quiet:
+                wished(**change)
+
+        self.setup = WaveSetup()
+        self.preset = pmui.Select(label="What to see", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
+        self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
+        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
+        self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in SHOWN}, **WIDTH)
+        self.two = pmui.RadioButtonGroup(
+            options={"one width": False, "two rows: h = 5 and h = 100": True}, size="small", margin=(6, 8), sizing_mode="stretch_width",
+            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}},
+        )  # fmt: skip
+        self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
+        self.draws = pmui.IntInput(label="ELBO draws per particle and step", start=1, end=1000, **CHOICE)
+        self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
+        self.two.param.watch(lambda event: moved(two=event.new), "value")
+        self.width.param.watch(lambda event: moved(width=event.new), "value_throttled")
+        self.draws.param.watch(lambda event: moved(draws=event.new), "value")
+        self.knobs = {
+            name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value})) for name in ORDER
+        }
+        self.knobs["method.particles"].end = CAPACITIES[-1]
+        rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
+        self.knobs["method.step_size"].param.update(label="learning rate", options=rates)
+        self.text = pmui.TextAreaInput(
+            label="Other data, as text", placeholder="x, y\n0.4, 2.5\n0.9, 1.0", rows=4, max_rows=8, max_length=200_000, **WIDTH
+        )
+        self.use = pmui.Button(label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON)
+        self.file = Upload(lambda text: self._read(text, moved), refused, label="CSV file", **WIDTH)
+        self.sidebar = [
+            self.preset, self.about, self.methods, self.two, self.width, self.draws, *self.knobs.values(), self.text, self.use, self.file,
+        ]  # fmt: skip
+
+        self.band = pmui.IntSlider(label="Band, %", start=5, end=99, width=150, margin=(0, 16))
+        self.noisy = pmui.Switch(label="of a new y (with noise) instead of f", margin=(4, 12))
+        self.reset_data = pmui.Button(label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **BUTTON)
+        self.band.param.watch(lambda event: moved(probability=event.new / 100), "value")
+        self.noisy.param.watch(lambda event: moved(noisy=event.new), "value")
+
+    def show(self, setup: WaveSetup) -> None:
+        """The widgets of a setup, without that counting as the user's wish."""
+        self.setup, self.quiet = setup, True
+        try:
+            self.methods.value, self.two.value = list(setup.methods), setup.two
+            self.width.param.update(value=setup.width, visible=not setup.two)
+            self.band.value, self.noisy.value = round(100 * setup.probability), setup.noisy
+            used = {name for method in setup.methods for name in used_by(method)}
+            self.draws.param.update(value=setup.draws, visible="guide.width" in used)
+            for name, made in self.knobs.items():
+                made.visible = name in used
+                place(made, all_knobs()[name], setup.value(name))
+            self.reset_data.disabled = setup.data == PAPER
+            plain = replace(setup, steps=0, below=0, seed=0, data=PAPER)
+            shown = [preset for preset in PRESETS if preset["setup"] == plain]
+            self.preset.value = shown[0]["name"] if shown else OWN
+            self.about.object = shown[0]["text"] if shown else ""
+        finally:
+            self.quiet = False
+
+    def _preset(self, name: str, moved):
+        found = [preset["setup"] for preset in PRESETS if preset["name"] == name]
+        if found:
+            fields = ("width", "methods", "draws", "seed", "probability", "noisy", "knobs", "two")
+            moved(**{field: getattr(found[0], field) for field in fields})
+
+    def _read(self, text: str, moved):
+        try:
+            points = read_points(text)
+        except ValueError as error:
+            self.refused(str(error))
+        else:
+            moved(data=points)

@@ -1,0 +1,81 @@
+"""NUTS on the page "1-D wave": its band for what is shown, a sentence about it, and a job that computes it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import panel_material_ui as pmui
+
+from app.job_bar import JobBar
+from app.jobs import in_background
+from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
+from app.wave_parts import nuts_sentence
+from app.wave_setup import WaveSetup
+from stein_core.wave import dim_of
+
+
+class NutsPanel:
+    """found: hears what is known of each network, a Compared or None. post: takes news to the event loop, where the page
+    hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none."""
+
+    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None]):
+        self.found, self.post, self.failed = found, post, failed
+        self.networks: tuple[WaveSetup, ...] = ()
+        self.known: list[Compared | None] = []
+        self.asked = None  # what `known` belongs to, or will
+        self.gaps: dict[int, float] = {}  # number of weights -> width between the clusters, of the shipped references
+        self.text = pmui.Typography("", variant="body2", margin=(4, 10))
+        self.job = JobBar("Compute NUTS here", "steps", lambda: NutsJob(self._unknown()), self._ended)
+        self.widgets = [self.text, *self.job.widgets]
+
+    def show(self, networks: Sequence[WaveSetup]) -> None:
+        """Compare with NUTS where its answer to these posteriors is known; measuring takes a moment, so on a thread."""
+        references = [reference_of(network) for network in networks]
+        asked = [(n.posterior(), n.probability, n.noisy, r is None) for n, r in zip(networks, references)]
+        if asked == self.asked:
+            return
+        same = self.asked and [one[0] for one in asked] == [one[0] for one in self.asked] and any(references)
+        self.networks, self.asked = tuple(networks), asked
+        if not same:  # else the old band stays until the new one is there
+            self._draw([None] * len(networks))
+        if any(references):
+            in_background(
+                lambda: (asked, [r and compared(r, n) for n, r in zip(networks, references)]),
+                lambda found: self.post({"nuts": found}),
+                lambda text: self.post({"alarm": text}),
+            )
+        if not self.gaps:
+            in_background(
+                lambda: {dim_of(h): compared(shipped(h), WaveSetup(width=h)).readout.gap for h in shipped_widths()},
+                lambda gaps: self.post({"gaps": gaps}),
+                lambda text: self.post({"alarm": text}),
+            )
+
+    def told(self, asked: list, known: list[Compared | None]) -> None:
+        """What was measured; of other settings than the present ones it is dropped."""
+        if asked == self.asked:
+            self._draw(known)
+
+    def refresh(self) -> None:
+        """Twice a second: how far the job is."""
+        self.job.refresh()
+        self.job.button.visible = not self.job.active and self._unknown() is not None
+
+    def _draw(self, known):
+        self.known = known
+        self.found(known)
+        self.text.object = "\n\n".join(
+            (f"h = {network.width}: " if len(known) > 1 else "") + sentence
+            for one, network in zip(known, self.networks)
+            if (sentence := "" if one is None and reference_of(network) else nuts_sentence(one, network))
+        )
+        self.refresh()
+
+    def _unknown(self) -> WaveSetup | None:
+        """The first network whose reference is not known."""
+        return next((network for network in self.networks if reference_of(network) is None), None)
+
+    def _ended(self, job: NutsJob):
+        if job.state == "failed":
+            self.failed(job.error)
+        self.show(self.networks)

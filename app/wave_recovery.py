@@ -1,0 +1,117 @@
+"""The recovery point on the page "1-D wave": the published table beside ours, which can be computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.job_bar import JobBar
+from app.jobs import Job, SweepJob, in_background, store
+from app.wave_parts import CSS
+from stein_core.datasets import WAVE_REGIONS, wave_region
+from stein_core.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
+from stein_core.sweeps import SWEEPS, key_of
+from stein_core.wave import dim_of
+
+STOP = SWEEPS["recovery"].facts["stop"]
+PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ABOUT = (
+    f"How many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, after {STEPS:,} steps; "
+    "median over the seeds. Published: SMI paper, table 4, ten seeds."
+)
+INFLATED = (
+    "The published code leaves the 1/m out of SVGD's predictive density, which makes its LPPD too high by n log m for n "
+    f"test points (n = {', '.join(str(wave_region(r).shape[1]) for r in WAVE_REGIONS)} for {', '.join(WAVE_REGIONS)}): "
+    "with it, more particles win by themselves. The switch repeats that."
+)
+
+
+class Recovery:
+    """post: takes news to the event loop, where the page hands {"recovery": rows} to `told`. refused: why a job failed."""
+
+    def __init__(self, post: Callable[[dict], None], refused: Callable[[str], None]):
+        self.post, self.refused = post, refused
+        self.rows: dict[str, dict[str, Any]] | None = None
+        self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
+        self.panel = pmui.Accordion(
+            ("Recovery point: SVGD particles that beat five of SMI", self.column), sizing_mode="stretch_width", margin=(4, 8),
+            title_variant="subtitle2",
+        )  # fmt: skip
+        self.panel.param.watch(lambda event: self.open(), "active")
+        self.jobs = JobBar("Compute here", "runs", self._job, self._ended)
+
+    def open(self) -> None:
+        """Filled when it is opened the first time: most visits never do."""
+        if self.rows is not None or not self.panel.active:
+            return
+        self.rows = {}
+        self.width = pmui.RadioButtonGroup(options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN)
+        self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16))
+        self.most = pmui.DiscreteSlider(label="SVGD particles up to", options=list(COUNTS), value=32, width=180, margin=(4, 16))
+        self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
+        self.inflated.param.watch(lambda event: self.show(), "value")
+        self.table = pn.pane.HTML("", margin=(4, 8))
+        text = {"variant": "caption", "sizing_mode": "stretch_width", "margin": (2, 10)}
+        self.column[:] = [
+            pmui.Typography(ABOUT, **text), self.table, pmui.FlexBox(self.inflated, align_items="center"),
+            pmui.Typography(INFLATED, **text),
+            pmui.FlexBox(self.width, self.seeds, self.most, *self.jobs.widgets, align_items="center"),
+        ]  # fmt: skip
+        self.show()
+        in_background(
+            lambda: store().rows([key_of(recipe, STOP) for recipe in recovery(tuple(PUBLISHED))]),
+            lambda rows: self.post({"recovery": rows}),
+            lambda text: self.post({"alarm": text}),
+        )
+
+    def told(self, rows: list[dict[str, Any]]) -> None:
+        """Rows that are in the store, or have just come."""
+        if new := {row["key"]: row for row in rows if row["key"] not in self.rows}:
+            self.rows |= new
+            self.show()
+
+    def refresh(self) -> None:
+        """Twice a second: how far the job is."""
+        if self.jobs.job:
+            self.told(list(self.jobs.job.rows))
+            self.jobs.refresh()
+
+    def close(self) -> None:
+        """The tab is closed."""
+        self.jobs.cancel()
+
+    def _job(self) -> SweepJob:
+        counts = tuple(count for count in COUNTS if count <= self.most.value)
+        return SweepJob(recovery((self.width.value,), counts, self.seeds.value), STOP)
+
+    def _ended(self, job: Job):
+        if job.state == "failed":
+            self.refused(job.error)
+
+    def show(self) -> None:
+        """The table of what is known."""
+        self.table.object = table_of(list(self.rows.values()), self.inflated.value)
+
+
+def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
+    """The published recovery points and ours, as HTML."""
+    ours, lines = recovery_points(rows, inflated), []
+    for width, published in PUBLISHED.items():
+        mine = [row for row in rows if row["dim"] == dim_of(width)]
+        most = max((row["particles"] for row in mine if row["method"] == "svgd"), default=0)
+        seeds = len({row["seed"] for row in mine if row["method"] == "smi"})
+        found = ours.get(width, {})
+        cells = [text_of(published[region], COUNTS[-1]) for region in WAVE_REGIONS]
+        cells += [text_of(found[region], most) if region in found else "–" for region in WAVE_REGIONS]
+        lines.append(f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>")
+    heads = "".join(f"<th>{region}, {whose}</th>" for whose in ("published", "ours") for region in WAVE_REGIONS)
+    return f'{CSS}<div class="scroll"><table class="wave"><tr><th></th>{heads}<th>seeds</th></tr>{"".join(lines)}</table></div>'
+
+
+def text_of(point: float | None, most: int) -> str:
+    """A recovery point; None: beyond all that were tried."""
+    return f"&gt; {most}" if point is None else f"{point:g}"

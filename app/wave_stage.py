@@ -1,0 +1,101 @@
+"""The stage of the page "1-D wave" in the browser: bands of every method and network, and the data points to touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import param
+from panel.custom import JSComponent
+
+from app.wave_measures import Seen
+from app.wave_nuts import Compared
+from app.wave_setup import SHOWN, WaveSetup, label_of
+from stein_core.datasets import WAVE_CLUSTERS
+from stein_core.wave import GRID, dim_of
+
+HERE = Path(__file__).parent
+SCRIPTS = ("svg.js", "draw.js", "background.js", "wave_draw.js", "wave.js")
+# Okabe & Ito's colours that are seen on white and on black.
+COLOURS = dict(zip(SHOWN, ("#D55E00", "#CC79A7", "#0072B2", "#009E73", "#E69F00", "#56B4E9")))
+
+
+def pack(row: int, step: int, methods: dict[str, Seen]) -> np.ndarray:
+    """One picture of a row as a float32 vector; element 0 is left for the `Streamer`."""
+    parts = [[0, row, step, len(methods)]]
+    for name, seen in methods.items():
+        parts += [[SHOWN.index(name), seen.step, seen.diverged, len(seen.curves)]]
+        parts += [*seen.wide, seen.half.low, seen.half.high, np.ravel(seen.curves)]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def title_of(setup: WaveSetup) -> str:
+    """A network in words."""
+    return f"h = {setup.width}, {dim_of(setup.width):,} weights"
+
+
+class WaveStage(JSComponent):
+    """A panel for each method, a row for each network, sharing axes and data points.
+
+    on_message: gets every message dict of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
+        {"points": [[x, y], ...]} (the user added, moved or deleted one) or {"key": "space" | "right" | "r"}.
+    """
+
+    scene = param.Dict(default={})
+    points = param.Dict(default={"xy": []})
+    nuts = param.List(default=[], doc="For each row the outline of NUTS's band, or None.")
+    erasing = param.Boolean(default=False, doc="A click or a tap on a point takes it away.")
+    dark = param.Boolean(default=False)
+
+    _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
+
+    def __init__(self, on_message: Callable[[dict], None], **params):
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 4), **params})
+        self.on_message = on_message
+        self._there: list[tuple[float, float]] = []  # the points that the browser has
+
+    def show(self, networks: Sequence[WaveSetup]) -> None:
+        """Panels for these networks and their data."""
+        rows = [
+            {
+                "title": title_of(n),
+                "panels": [{"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOURS[m]} for m in n.methods],
+            }
+            for n in networks
+        ]
+        labels = ["x", "y" if networks[0].noisy else "f(x)"]
+        scene = {"grid": GRID.round(6).tolist(), "clusters": [list(c) for c in WAVE_CLUSTERS], "labels": labels, "rows": rows}
+        if len(self.nuts) != len(rows):
+            self.nuts = [None] * len(rows)
+        if scene != self.scene:
+            self.scene = scene
+        if list(networks[0].data) != self._there:  # what is there already is left alone: sending it back would end a drag
+            self._there = list(networks[0].data)
+            # Counted: after a refused change the browser has to be told although nothing has changed here.
+            self.points = {"xy": [list(p) for p in self._there], "told": self.points.get("told", 0) + 1}
+
+    def compare(self, found: Sequence[Compared | None]) -> None:
+        """Outline NUTS's band in every row; where its chains disagree, their means too."""
+        self.nuts = [one and outline(one) for one in found]
+
+    def send(self, frame: np.ndarray) -> None:
+        """Show a picture of `pack`."""
+        self._send_msg(frame)
+
+    def export(self, kind: str) -> None:
+        """Have the browser download what is on screen, as "png" or "svg"."""
+        self._send_msg({"export": kind})
+
+    def _handle_msg(self, data: dict) -> None:
+        if "points" in data:
+            self._there = [(float(x), float(y)) for x, y in data["points"]]
+            data = {"points": self._there}
+        self.on_message(data)
+
+
+def outline(nuts: Compared) -> dict[str, list]:
+    """What is drawn of a reference."""
+    where = nuts.disagree
+    chains = [np.where(where, chain, np.nan) for chain in nuts.chains] if where.any() else []
+    return {"low": nuts.wide.low.tolist(), "high": nuts.wide.high.tolist(), "chains": [chain.tolist() for chain in chains]}

@@ -1,0 +1,112 @@
+"""The front page and the lessons as a visitor uses them."""
+
+import time
+
+import pytest
+from chromium import Tab
+
+pytestmark = pytest.mark.browser
+
+HERE = "window.Bokeh?.index?.roots?.length"
+# The numbers of every figure on the page.
+DATA = """() => [...Bokeh.documents].flatMap(d => [...d._all_models.values()]).filter(m => m.type === "ColumnDataSource")
+  .map(m => Object.values(m.data).flatMap(v => [...v]).filter(Number.isFinite).reduce((s, v) => s + Math.abs(v), 0))"""
+
+
+@pytest.fixture
+def open_page(chromium, server):
+    """open_page(query) -> Tab, as soon as there is a page; at the end its console must be clean and every request local."""
+    tabs = []
+
+    def opened(query=""):
+        tabs.append(Tab(chromium, server, query, HERE))
+        return tabs[-1]
+
+    yield opened
+    for tab in tabs:
+        tab.close()
+
+
+def at_cell(tab, text, seconds=15):
+    tab.page.get_by_text(text, exact=True).wait_for(timeout=1000 * seconds)
+
+
+def next_cell(tab):
+    tab.page.get_by_role("button", name="Next", exact=True).click()
+
+
+def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page):
+    tab = open_page()
+    tab.page.get_by_role("img", name="Particles of SVGD").wait_for()
+    tab.page.get_by_role("link", name="Start with lesson 1").click()
+    tab.page.wait_for_url("**page=lessons&lesson=01&cell=2")
+    at_cell(tab, "cell 2 of 13")
+    tab.page.get_by_role("img", name="n", exact=True).first.wait_for()  # a formula
+    for cell in range(3, 6):
+        next_cell(tab)
+        at_cell(tab, f"cell {cell} of 13")
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    before = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
+    tab.slide("alpha", "ArrowRight", 3)
+    end = time.monotonic() + 10
+    while (link := tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")) == before:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert "method.alpha" in link and "methods=svgd,map" in link
+    for cell in range(6, 9):
+        next_cell(tab)
+        at_cell(tab, f"cell {cell} of 13")
+    next_cell(tab)
+    tab.page.get_by_role("slider", name="width").wait_for(timeout=30_000)
+    tab.wait(f"({DATA})().length > 2", 30)
+    drawn = tab.page.evaluate(DATA)
+    tab.slide("width", "ArrowRight", 10)
+    tab.page.wait_for_function(f"before => JSON.stringify(({DATA})()) !== before", arg=str(drawn).replace(" ", ""), timeout=15_000)
+    for cell in range(10, 14):
+        next_cell(tab)
+        at_cell(tab, f"cell {cell} of 13", 60)
+    tab.page.get_by_text("Solution", exact=True).click()
+    tab.page.get_by_text("Raise alpha and they part").wait_for()
+    tab.page.get_by_role("button", name="Next lesson").wait_for()
+    with tab.context.expect_page() as popup:
+        tab.page.get_by_role("link", name="Open in Particles").last.click()
+    popup.value.wait_for_function("window.steinlab && window.steinlab.frames > 0", timeout=90_000)
+    assert popup.value.evaluate("window.steinlab.count") == [2]
+    popup.value.close()
+
+
+def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
+    tab = open_page("?page=lessons&lesson=02&cell=5")
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
+    for key, cell in (("n", 6), ("Shift+Enter", 7), ("p", 6), ("n", 7)):
+        tab.page.keyboard.press(key)
+        tab.page.wait_for_url(f"**cell={cell}")
+        table.wait_for(state="visible" if cell == 7 else "hidden", timeout=90_000)
+    tab.button("Restart").click()
+    tab.page.wait_for_url("**cell=2")
+    tab.page.get_by_role("link", name="One particle is gradient ascent").click()
+    tab.page.wait_for_url("**lesson=01&cell=2")
+    tab.page.go_back()
+    tab.page.wait_for_url("**lesson=02&cell=2")
+    at_cell(tab, "cell 2 of 14")
+
+
+def test_a_hidden_lesson_rests(open_page):
+    tab = open_page("?page=lessons&lesson=02&cell=5")
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    lesson = tab.page.evaluate_handle("window.steinlab")
+    tab.choose("Lessons", "Notation and references")
+    tab.page.get_by_role("heading", name="Notation and references").wait_for()
+    time.sleep(0.5)
+    frames = lesson.evaluate("hook => hook.frames")
+    time.sleep(1)
+    assert lesson.evaluate("hook => hook.frames") == frames
+    tab.choose("Notation and references", "Lessons")
+    tab.wait(f"window.steinlab.frames > {frames} + 5", 20)
+
+
+def test_a_lesson_that_is_not_there_is_said(open_page):
+    tab = open_page("?page=lessons&lesson=%3Cb%3E77")
+    tab.page.get_by_text("There is no lesson '<b>77'").wait_for()
+    at_cell(tab, "cell 2 of 13")

@@ -1,0 +1,269 @@
+"""The notebooks, the outputs that they import, and the README's code."""
+
+import ast
+import json
+import re
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from bokeh.plotting import figure
+
+from app.chart import Chart
+from app.figures import take_over
+from app.lessons import Cell, Lesson, Reading, lessons, read_lesson, run, texts
+from app.notebook import chart, hidden, stage, steps, table
+from app.pages.index import SENTENCES, front
+from app.pages.notation import SYMBOLS, everything, symbols
+from app.place import Place, placed
+from app.references import CORRECTIONS
+from app.setup import Setup
+from app.shell import PAGES, fields, page_of
+from app.text import markdown_html
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+IDS = [path.stem for path in NOTEBOOKS]
+
+
+def cells_of(path, kind):
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+
+
+# ---- the notebooks
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+def test_a_notebook_is_as_committed_and_can_be_served(path):
+    notebook = json.loads(path.read_text())
+    facts = notebook["metadata"]["steinlab"]
+    assert 1 <= facts["minutes"] < 10 and facts["title"] and facts["question"].endswith("?")
+    assert notebook["nbformat"] == 4 and notebook["metadata"]["kernelspec"]["name"] == "python3"
+    first = "".join(notebook["cells"][0]["source"])
+    assert first.startswith(f"# {facts['title']}\n") and f"**{facts['question']}**" in first
+    shown = 0
+    for cell in cells_of(path, "code"):
+        source = "".join(cell["source"])
+        assert cell["outputs"] == [] and cell["execution_count"] is None, "clear the outputs before a commit"
+        assert not re.search(r"^\s*[%!]", source, re.MULTILINE), "a magic breaks a served notebook"
+        assert "://" not in source, "nothing is loaded from elsewhere"
+        ast.parse(source)
+        shown += source.rstrip().endswith(".servable()")
+    assert "start()" in "".join(cells_of(path, "code")[0]["source"]) and shown >= 2
+    for cell in cells_of(path, "markdown"):
+        source = "".join(cell["source"])
+        try:  # Panel pastes it like this into the script that it serves
+            with warnings.catch_warnings(action="ignore"):
+                ast.parse(f'"""{source}"""')
+        except SyntaxError:
+            pytest.fail(rf"no \u, \x, \N or triple quotes in text: `panel serve` would not start. In: {source[:200]}")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
+    monkeypatch.setenv("STEINLAB_FAST", "1")
+    namespace, shown = {"__name__": "__main__"}, 0
+    for cell in read_lesson(path).cells:
+        if cell.code:
+            with placed(Place(lambda call: call(), lesson=True)):
+                result = run(cell.source, namespace)
+            assert not result.problem, f"{cell.source}\n{result.problem}"
+            if cell.source.rstrip().endswith(".servable()"):
+                assert result.shown is not None, cell.source
+                assert not result.shown.settle(), cell.source
+                shown += 1
+    assert len(texts(read_lesson(path))) == shown + 1
+
+
+def test_a_notebook_runs_in_a_kernel(monkeypatch):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    monkeypatch.setenv("STEINLAB_FAST", "1")
+    notebook = nbformat.read(NOTEBOOKS[0], 4)
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
+    text = json.dumps(notebook)
+    assert "Open in Particles" in text and "<details>" in text
+
+
+def test_lessons_come_in_order():
+    assert [int(key) for key in lessons()] == list(range(1, len(lessons()) + 1))
+
+
+# ---- a visitor's way through one
+
+
+def reading(*sources):
+    told, done = [], threading.Event()
+
+    def hear(index, result):
+        told.append((index, result))
+        done.set()
+
+    lesson = Lesson("99", "T", 1, "Q?", tuple(Cell(True, source) for source in sources))
+    return Reading(lesson, Place(lambda call: call(), lesson=True), hear), told
+
+
+def wait(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_cells_run_in_order_each_once_and_what_they_print_is_shown():
+    one, told = reading("n = 1", "n += 1\nprint('n', n)", "n")
+    one.run_to(1)
+    one.run_to(3)
+    wait(lambda: len(told) == 3)
+    assert [index for index, _ in told] == [0, 1, 2]
+    assert told[1][1].text == "n 2" and told[2][1].text == "2"
+
+
+def test_an_error_is_a_sentence_and_what_follows_waits():
+    one, told = reading("n = 1", "n / 0", "n")
+    one.run_to(3)
+    wait(lambda: len(told) == 2)
+    time.sleep(0.05)
+    assert told[1][1].problem == "ZeroDivisionError: division by zero" and len(told) == 2
+
+
+def test_two_visitors_do_not_share_names():
+    (one, told), (other, heard) = reading("n = 1", "n"), reading("n")
+    one.run_to(2)
+    other.run_to(1)
+    wait(lambda: len(told) == 2 and len(heard) == 1)
+    assert "NameError" in heard[0][1].problem
+
+
+def test_a_closed_reading_runs_nothing_more():
+    one, told = reading("import time; time.sleep(0.2)", "1")
+    one.run_to(2)
+    one.close()
+    time.sleep(0.4)
+    assert len(told) <= 1
+
+
+# ---- outputs
+
+
+def test_a_stage_takes_a_setup_or_a_links_text_and_says_what_is_wrong():
+    made = stage("target=banana&methods=svgd&method.particles=50", sliders=("method.alpha", "kernel.name"))
+    assert made.setup == Setup("banana", ("svgd",), knobs={"method.particles": 50})
+    assert made.link == "app?target=banana&methods=svgd&method.particles=50"
+    assert list(made.knobs) == ["method.alpha", "kernel.name"]
+    for arguments, message in (
+        (("target=bannana",), "did you mean 'banana'"),
+        (("target=banana", ("method.alfa",)), "did you mean 'method.alpha'"),
+        (("target=banana", (), ("attrakt",)), "did you mean 'attract'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stage(*arguments)
+
+
+def curve(height=1.0, broken=False):
+    if broken:
+        raise ValueError("too steep")
+    made = figure(title=f"height {height}")
+    made.line([0, 1], [0, height])
+    return made
+
+
+def test_a_chart_keeps_its_figure_changes_it_in_place_and_says_what_failed():
+    made = chart(curve, height=(0.0, 2.0, 1.0), broken=[False, True])
+    assert made.settle() == ""
+    first = made.figure[0].object
+    made.controls["height"].value = 2.0
+    assert made.settle() == "" and made.figure[0].object is first
+    assert first.renderers[0].data_source.data["y"][1] == 2.0 and first.title.text == "height 2.0"
+    made.controls["broken"].value = True
+    assert made.settle() == "ValueError: too steep" and made.said.visible
+    assert made.figure[0].object is first
+
+
+def test_a_chart_draws_off_the_calling_thread_and_the_newest_values_win():
+    seen = []
+
+    def slow(n):
+        seen.append((n, threading.current_thread().name))
+        time.sleep(0.2)
+        return curve(n)
+
+    made = Chart(slow, "", {"n": (0, 50, 0)})
+    time.sleep(0.05)
+    for n in range(1, 30):
+        made.controls["n"].value = n
+    assert made.settle() == ""
+    assert [n for n, _ in seen] == [0, 29] and all(name.startswith("chart") for _, name in seen)
+
+
+def test_figures_of_another_build_are_not_taken_over():
+    first, second = curve(), curve()
+    second.scatter([0], [0])
+    assert not take_over(first, second)
+    assert len(first.renderers) == 1
+
+
+def test_tables_and_hidden_blocks_are_not_markup_of_the_author():
+    cell = table([{"<b>": "<i>", "x": 1.23456}], "<u>")[0].html
+    assert "&lt;b&gt;" in cell and "&lt;i&gt;" in cell and "1.235" in cell and "&lt;u&gt;" in cell
+    made = hidden("How?", "With $x^2$ and `code`.")
+    assert made[0].html.startswith("<details>") and r"\(x^2\)" in made[0].html
+    assert "<script>" not in markdown_html("<script>alert(1)</script>")
+
+
+def test_fast_shortens(monkeypatch):
+    monkeypatch.delenv("STEINLAB_FAST", raising=False)
+    assert steps(1000) == 1000
+    monkeypatch.setenv("STEINLAB_FAST", "1")
+    assert steps(1000) == 100 and steps(3) == 2
+
+
+# ---- the front page, the notation, the README
+
+
+def test_a_link_finds_its_page():
+    assert page_of({}) == page_of({"theme": "dark"}) == "index"
+    assert page_of({"target": "ring"}) == page_of({"page": "nowhere", "target": "ring"}) == "particles"
+    assert page_of({"page": "lessons", "lesson": "02"}) == "lessons" and page_of({"page": "nowhere"}) == "index"
+    assert fields({"page": "lessons", "theme": "dark", "lesson": "02"}) == {"lesson": "02"}
+
+
+def links_of(text):
+    return re.findall(r'href="\?([^"]*)"', text)
+
+
+def test_every_link_of_the_front_page_and_of_the_notation_leads_somewhere():
+    labels = {key: label for key, (label, _) in PAGES.items()}
+    assert set(SENTENCES) | {"index", "lessons"} == set(PAGES)
+    found = links_of(front(labels)) + links_of(everything())
+    assert len(found) > len(lessons()) + len(SENTENCES) + len(CORRECTIONS) / 2
+    for link in found:
+        query = dict(part.split("=", 1) for part in link.replace("&amp;", "&").split("&"))
+        assert query.get("page", "particles") in PAGES, link
+        assert "lesson" not in query or query["lesson"] in lessons()
+        if query.get("page", "location") == "location":
+            assert not Setup.from_query(fields(query))[1], link
+
+
+def test_the_notation_is_that_of_the_code():
+    assert [row[0] for row in symbols()] == list(SYMBOLS)
+    page = everything()
+    for name in ("method.alpha", "svgd", "imq", "median_log", "banana", "mixture_elbo"):
+        assert f"<code>{name}</code>" in page
+    for _, (_, _, where) in SYMBOLS.items():
+        for file in where.split(", "):
+            assert (ROOT / "stein_core" / file).exists(), file
+
+
+def test_the_readmes_code_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks[0].strip().splitlines()) <= 10
+    exec(compile(blocks[0], "README.md", "exec"), {"__name__": "__main__"})
+    assert "0.0599" in capsys.readouterr().out
+
+
+def test_contributing_is_short():
+    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    assert len(lines) <= 40
