@@ -26,8 +26,12 @@ class Wave(Tab):
         self.wait(f"(() => {{ const p = {PANEL}({name!r}, {row}); return p && ({condition}); }})()")
 
     def at(self, x, y, name="svgd", row=0):
-        """The place of a data point on the screen."""
-        return self.page.evaluate(f"window.steinwave.at({x}, {y}, {name!r}, {row})")
+        """The place of a data point on the screen, once the page above it has stopped moving."""
+        before, place = None, []
+        while before != place:
+            before, place = place, self.page.evaluate(f"window.steinwave.at({x}, {y}, {name!r}, {row})")
+            time.sleep(0.0 if before == place else 0.3)
+        return place
 
     def linked(self, field):
         return parse_qs(urlparse(self.page.url).query).get(field, [""])[0]
@@ -85,8 +89,9 @@ def test_a_point_is_added_moved_and_deleted_and_the_data_come_back(open_wave):
     assert tab.button("Compute NUTS here").is_visible()
     tab.page.mouse.move(*tab.at(0.4, 6))
     tab.page.mouse.down()
-    for y in np.linspace(6, 8, 9):
-        tab.page.mouse.move(*tab.at(0.4, y))
+    (x, low), (_, high) = tab.at(0.4, 6), tab.at(0.4, 8)
+    for y in np.linspace(low, high, 9):
+        tab.page.mouse.move(x, y)
         time.sleep(0.05)
     tab.until("p.y[40] > 6.5")
     tab.page.mouse.up()
