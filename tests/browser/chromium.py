@@ -113,7 +113,7 @@ class Tab:
     def until_changed(self, before: list, panel: int = 0) -> list:
         """Wait until the particles of a panel are not those any more; the new ones."""
         for _ in range(10 * PATIENCE):
-            if (rows := self.rows(panel)) != before:
+            if self.rows(panel) != before:
                 self.until_settled()
                 return self.rows(panel)
             time.sleep(0.1)

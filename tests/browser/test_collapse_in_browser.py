@@ -2,10 +2,11 @@
 
 import csv
 import os
+import re
 import time
 
 import pytest
-from chromium import Server, Tab, executable
+from chromium import PATIENCE, Server, Tab, executable
 
 from stein_core import cache_folder, keep_compiled
 
@@ -73,8 +74,8 @@ def chart(tab):
     return tab.page.evaluate(CHART)
 
 
-def says(tab, text, seconds=30):
-    tab.page.get_by_text(text).first.wait_for(timeout=1000 * seconds)
+def says(tab, text):
+    tab.page.get_by_text(text).first.wait_for()
 
 
 def write(tab, label, text):
@@ -86,6 +87,7 @@ def write(tab, label, text):
 def test_the_reference_is_there_at_once_with_its_laws(open_page):
     tab = open_page()
     says(tab, "120 of 120 runs shipped")
+    tab.wait(f"({CHART})()?.points.length === 40")
     shown = chart(tab)
     assert len(shown["points"]) == 40
     (svgd,) = [p for p in shown["points"] if p["label"] == "SVGD" and p["d"] == 100]
@@ -97,13 +99,14 @@ def test_a_sweep_arrives_live_and_is_there_for_the_next_visitor(open_page):
     assert chart(tab)["points"] == []
     tab.button("Run 4 runs").click()
     tab.button("Cancel").wait_for()
-    says(tab, "4 computed here", 60)
+    says(tab, "4 computed here")
+    tab.wait(f"({CHART})()?.points.length === 2")
     assert [p["d"] for p in chart(tab)["points"]] == [5, 6]
     assert all(p["value"] == pytest.approx(float(p["law"]), rel=1e-3) for p in chart(tab)["points"])
     assert tab.button("All runs are here").is_disabled()
     other = open_page(TINY)
     says(other, "4 computed here")
-    assert len(chart(other)["points"]) == 2
+    other.wait(f"({CHART})()?.points.length === 2")
 
 
 def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open_page, server):
@@ -118,24 +121,26 @@ def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open
     short.button("Run").click()
     says(short, "waiting for 1 other sweep")
     long.page.close()
-    says(short, "4 computed here", 60)
+    says(short, "4 computed here")
 
 
 def test_a_click_on_a_point_opens_its_run(open_page):
-    tab = open_page(TINY)
-    if not chart(tab)["points"]:
-        tab.button("Run 4 runs").click()
-        says(tab, "4 computed here", 60)
-    point = chart(tab)["points"][0]
-    tab.page.mouse.click(point["x"], point["y"])
-    says(tab, "You are here: SVGD on Gaussian, d = 5, n = 4, seed 0")
+    tab = open_page("?page=collapse&methods=svgd&dims=8,9&particles=4&seeds=1")
+    tab.button("Run 2 runs").click()
+    tab.wait(f"({CHART})()?.points.length === 2")
+    here = tab.page.get_by_text("You are here: SVGD on Gaussian, d = 8, n = 4, seed 0").first
+    end = time.monotonic() + PATIENCE
+    while not here.is_visible() and time.monotonic() < end:
+        point = chart(tab)["points"][0]  # the chart may be laid out anew meanwhile: then the point is somewhere else
+        tab.page.mouse.click(point["x"], point["y"])
+        time.sleep(1)
     slider = tab.page.locator("input[type=range]:visible").first
-    slider.wait_for(timeout=60_000)
-    says(tab, "step 1,")
+    slider.wait_for()
+    says(tab, re.compile(r"^step \d,\d{3}"))  # the last one
     slider.press("Home")
     tab.page.get_by_text("step 0", exact=True).wait_for()
     link = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
-    assert "methods=svgd" in link and "dim=5" in link and "method.particles=4" in link and "changes=" in link
+    assert "methods=svgd" in link and "dim=8" in link and "method.particles=4" in link and "changes=" in link
     particles = open_page(link, "window.steinlab && window.steinlab.frames > 0")
     assert particles.stage("count") == [4]
 
@@ -155,8 +160,8 @@ def test_tabs_and_axes_are_in_the_link_and_a_reload_repeats_them(open_page):
     write(tab, "Dimensions", "20, 40,80")
     tab.page.wait_for_url("**dims=20,40,80*")
     tab.page.reload()
-    tab.wait(READY, 60)
-    assert len(chart(tab)["points"]) == 9 and "x=gamma" in tab.page.url
+    tab.wait(f"({CHART})()?.points.length === 9")
+    assert "x=gamma" in tab.page.url
     tab.button("Rows as CSV").wait_for()
     with tab.page.expect_download() as download:
         tab.button("Rows as CSV").click()
@@ -172,8 +177,7 @@ def test_presets_and_python(open_page):
     says(tab, "it changes the answer")
     tab.button("Export").click()
     tab.page.get_by_role("menuitem", name="Copy as Python").click()
-    time.sleep(0.5)
-    assert "alphas=(0.1, 1.0, 10.0)" in tab.page.evaluate("navigator.clipboard.readText()")
+    assert "alphas=(0.1, 1.0, 10.0)" in tab.clipboard("variance_collapse(")
 
 
 def test_what_is_wrong_is_said_and_nothing_is_lost(open_page):
@@ -183,7 +187,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(open_page):
     write(tab, "Dimensions", "1,2,three")
     says(tab, "'1,2,three'; allowed")
     assert tab.page.get_by_label("Dimensions", exact=True).input_value() == "1,2,three"
-    assert len(chart(tab)["points"]) == 40
+    tab.wait(f"({CHART})()?.points.length === 40")
     write(tab, "Dimensions", "20,40")
     tab.wait(f"({CHART})()?.points.length === 8")
     tab.page.get_by_text("'1,2,three'; allowed").first.wait_for(state="hidden")
@@ -192,8 +196,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(open_page):
 def test_turning_to_the_page_from_another_one(open_page):
     tab = open_page("?target=gaussian&methods=svgd", "window.steinlab && window.steinlab.frames > 0")
     tab.choose("Particles", "Variance collapse")
-    tab.wait(READY, 30)
-    assert len(chart(tab)["points"]) == 40
+    tab.wait(f"({CHART})()?.points.length === 40")
 
 
 def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link(open_page):
@@ -209,7 +212,7 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
     tab.page.wait_for_url("**method.damping=free*")
     tab.wait(f"({CHART})()?.dashes.includes('solid')")
     tab.page.reload()
-    tab.wait(READY, 60)
+    tab.wait(READY)
     assert "method.damping=free" in tab.page.url
 
 
@@ -233,5 +236,5 @@ def test_the_server_ends_at_once_in_the_midst_of_a_sweep(chromium, tmp_path):
     time.sleep(1)
     began = time.monotonic()
     server.stop()
-    assert time.monotonic() - began < 3 and server.process.returncode == 0, server.log()
+    assert time.monotonic() - began < 10 and server.process.returncode == 0, server.log()
     tab.context.close()
