@@ -16,6 +16,7 @@ class JobBar:
 
     def __init__(self, label: str, unit: str, make: Callable[[], Job], ended: Callable[[Job], None]):
         self.unit, self.make, self.ended = unit, make, ended
+        self.offered = True  # whether there is anything to start
         self.job: Job | None = None
         self.button = pmui.Button(label=label, icon="play_arrow", on_click=self._start, **BUTTON)
         self.stop = pmui.Button(label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON)
@@ -41,7 +42,7 @@ class JobBar:
     def refresh(self) -> None:
         """Say how far it is."""
         job, active = self.job, self.active
-        self.button.visible = not active
+        self.button.visible = self.offered and not active
         self.stop.visible = self.bar.visible = self.text.visible = active
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))

@@ -58,8 +58,8 @@ class NutsPanel:
 
     def refresh(self) -> None:
         """Twice a second: how far the job is."""
+        self.job.offered = self._unknown() is not None
         self.job.refresh()
-        self.job.button.visible = not self.job.active and self._unknown() is not None
 
     def _draw(self, known):
         self.known = known

@@ -260,11 +260,13 @@ def test_nobody_looking_means_nothing_is_trained():
     made = Screen(TINY, alive=False)
     made.session.wake()
     made.until(lambda p: p is not None)
-    time.sleep(2.5)
-    fits = {name: fit.step for name, fit in made.session._fits.items()}
+    until, before, fits = time.monotonic() + 60, None, {}
+    while before != fits or set(fits) != {"svgd", "map"}:  # it comes to rest, however slow the machine is
+        assert time.monotonic() < until
+        before = fits
+        time.sleep(1)
+        fits = {name: fit.step for name, fit in made.session._fits.items()}
     assert max(fits.values()) < 20
-    time.sleep(0.5)
-    assert fits == {name: fit.step for name, fit in made.session._fits.items()}
     made.session.close()
 
 

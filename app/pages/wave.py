@@ -25,7 +25,7 @@ from stein_core import device_name
 from stein_core.wave import GRID, dim_of
 
 PACE = [1, 5, 20, 100, 1000]
-ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& span": {"fontSize": "1.1rem"}}
+ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& .MuiIcon-root": {"fontSize": "1.1rem"}}
 
 
 class WavePage:
@@ -81,7 +81,7 @@ class WavePage:
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
         reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
-        pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=170, margin=(0, 16))
+        pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16))
         pace.param.watch(self._pace, "value")
         self.reading = pmui.Typography("", variant="body2", margin=(8, 8))
         self.transport = pmui.FlexBox(self.play, step, reset, seed, pace, self.reading, align_items="center")

@@ -253,7 +253,7 @@ def test_nuts_is_computed_here_and_can_be_cancelled(open_wave):
     tab.said("the noise and data differ")
     tab.button("Compute NUTS here").click()
     tab.button("Cancel").click()
-    tab.button("Compute NUTS here").wait_for(timeout=30_000)
+    tab.button("Compute NUTS here").wait_for()
     tab.button("Compute NUTS here").click()
     tab.until("Number.isFinite(p.nuts[0])", "map")
     tab.said("computed here")
