@@ -16,15 +16,17 @@ export function render({model, el}) {
   const stop = () => clearInterval(timer);
   const show = index => {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, until = performance.now() + 2500;
-    let height = 0;
+    let before = NaN;
     stop();
     timer = setInterval(() => {
       const node = find(document, `cell-${index}`);
       if (performance.now() > until) stop();
-      const now = node?.offsetParent ? document.documentElement.scrollHeight : 0;
-      if (now !== height) node?.scrollIntoView({behavior: calm ? "instant" : "smooth", block: "start"});
-      height = now;
-    }, 40);
+      if (!node?.offsetParent) return;
+      const {top} = node.getBoundingClientRect();
+      const still = top === before || Number.isNaN(before);
+      if (still && (top < 40 || top > 100)) node.scrollIntoView({behavior: calm ? "instant" : "smooth", block: "start"});
+      before = top;
+    }, 60);
   };
   const onKey = e => {
     if (!el.isConnected || !el.checkVisibility() || e.ctrlKey || e.metaKey || e.altKey) return;

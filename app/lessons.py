@@ -157,6 +157,17 @@ def run(source: str, namespace: dict[str, Any]) -> Result:
     return result
 
 
+def warm_up() -> None:
+    """Import what lessons import, and compile what the first one opens with."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with placed(Place(lambda call: None, lesson=True)):
+        for cell in next(iter(lessons().values())).cells:
+            result = run(cell.source, namespace) if cell.code else Result()
+            if isinstance(result.shown, Output):
+                result.shown.prepare()
+                break
+
+
 @lru_cache(maxsize=256)
 def parsed(source: str) -> tuple[Any, Any]:
     """The code of a cell, and that of its last expression or None."""

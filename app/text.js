@@ -64,7 +64,7 @@ function stopped(picture) {
 
 export function render({model, el}) {
   const root = document.createElement("div");
-  root.className = "text";
+  root.className = "prose";
   if (model.anchor) root.id = model.anchor;
   el.append(root);
   const show = () => {

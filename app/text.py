@@ -21,37 +21,39 @@ from app.place import here
 
 HERE = Path(__file__).parent
 CSS = """
-.text { font-size: 15px; line-height: 1.55; color: var(--mui-palette-text-primary, inherit); max-width: 46rem; overflow-wrap: break-word; }
-.text h1 { font-size: 1.7rem; line-height: 1.2; margin: .2em 0 .5em; }
-.text h2 { font-size: 1.2rem; margin: 1em 0 .4em; }
-.text h3 { font-size: 1rem; margin: 1em 0 .3em; }
-.text p, .text ul, .text ol { margin: .5em 0; }
-.text a { color: var(--mui-palette-primary-main, #0072B2); }
-.text code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px; padding: .1em .3em; }
-.text pre { margin: .4em 0; padding: 10px 14px; overflow-x: auto; border-radius: 6px; background: #8881; line-height: 1.45; }
-.text pre code, .text pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
-.text pre .k, .text pre .kn, .text pre .kc, .text pre .ow { color: var(--mui-palette-primary-main, #0072B2); font-weight: 600; }
-.text pre .s1, .text pre .s2, .text pre .sa, .text pre .si, .text pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }
-.text pre .mi, .text pre .mf { color: light-dark(#a34a00, #f0a35e); }
-.text pre .c1 { opacity: .7; font-style: italic; }
-.text pre .nf, .text pre .nc { font-weight: 600; }
-.text pre code { background: none; padding: 0; }
-.text table { border-collapse: collapse; margin: .6em 0; font-size: 14px; }
-.text .wide { overflow-x: auto; }
-.text caption { text-align: left; white-space: nowrap; font-weight: 600; padding-bottom: 4px; }
-.text th, .text td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
-.text .number { text-align: right; font-variant-numeric: tabular-nums; }
-.text summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
-.text details { border-left: 3px solid var(--mui-palette-primary-main, #0072B2); padding-left: 12px; margin: .6em 0; }
-.text blockquote { margin: .6em 0; padding-left: 12px; border-left: 3px solid #8886; }
-.text .display { display: block; overflow-x: auto; text-align: center; margin: .7em 0; }
-.text svg { max-width: none; }
-.text .lessons { padding-left: 1.4em; margin: 0; }
-.text .lessons li { margin: .35em 0; }
-.text .lessons a { text-decoration: none; }
-.text .lessons a:hover { text-decoration: underline; }
-.text .lessons [aria-current] { font-weight: 700; }
-.text small { opacity: .75; white-space: nowrap; }
+.prose { font-size: 15px; line-height: 1.55; color: var(--mui-palette-text-primary, inherit); overflow-wrap: break-word; }
+.prose > * { max-width: 46rem; }
+.prose > pre, .prose > .wide { max-width: 62rem; }
+.prose h1 { font-size: 1.7rem; line-height: 1.2; margin: .2em 0 .5em; }
+.prose h2 { font-size: 1.2rem; margin: 1em 0 .4em; }
+.prose h3 { font-size: 1rem; margin: 1em 0 .3em; }
+.prose p, .prose ul, .prose ol { margin: .5em 0; }
+.prose a { color: var(--mui-palette-primary-main, #0072B2); }
+.prose code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px; padding: .1em .3em; }
+.prose pre { margin: .4em 0; padding: 10px 14px; overflow-x: auto; border-radius: 6px; background: #8881; line-height: 1.45; }
+.prose pre code, .prose pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
+.prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, #0072B2); font-weight: 600; }
+.prose pre .s1, .prose pre .s2, .prose pre .sa, .prose pre .si, .prose pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }
+.prose pre .mi, .prose pre .mf { color: light-dark(#a34a00, #f0a35e); }
+.prose pre .c1 { opacity: .7; font-style: italic; }
+.prose pre .nf, .prose pre .nc { font-weight: 600; }
+.prose pre code { background: none; padding: 0; }
+.prose table { border-collapse: collapse; margin: .6em 0; font-size: 14px; }
+.prose .wide { overflow-x: auto; }
+.prose caption { text-align: left; white-space: nowrap; font-weight: 600; padding-bottom: 4px; }
+.prose th, .prose td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
+.prose .number { text-align: right; font-variant-numeric: tabular-nums; }
+.prose summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
+.prose details { border-left: 3px solid var(--mui-palette-primary-main, #0072B2); padding-left: 12px; margin: .6em 0; }
+.prose blockquote { margin: .6em 0; padding-left: 12px; border-left: 3px solid #8886; }
+.prose .display { display: block; overflow-x: auto; text-align: center; margin: .7em 0; }
+.prose svg { max-width: none; }
+.prose .lessons { padding-left: 1.4em; margin: 0; }
+.prose .lessons li { margin: .35em 0; }
+.prose .lessons a { text-decoration: none; }
+.prose .lessons a:hover { text-decoration: underline; }
+.prose .lessons [aria-current] { font-weight: 700; }
+.prose small { opacity: .75; white-space: nowrap; }
 """
 BUSY = """<style>@keyframes run { from { background-position: 150% 0 } to { background-position: -50% 0 } }
 .busy { height: 3px; background: linear-gradient(90deg, #0072B200, #0072B2, #0072B200) 0 0 / 50% 100% no-repeat;
@@ -87,7 +89,7 @@ def prose(source: str, **params):
     """A component with this HTML."""
     params = {"sizing_mode": "stretch_width", "margin": (4, 8), **params}
     if here().jupyter:  # Jupyter draws formulas in Markdown only
-        return pn.pane.HTML(f'<div class="text">{source}</div>', stylesheets=[CSS], **params)
+        return pn.pane.HTML(f'<div class="prose">{source}</div>', stylesheets=[CSS], **params)
     return Text(html=source, **params)
 
 

@@ -9,7 +9,8 @@ from app.picture import FILE, SETUP
 from app.text import Text
 
 CSS = """
-.text { max-width: 1080px; margin: 0 auto; }
+.prose { max-width: 1080px; margin: 0 auto; }
+.prose > * { max-width: none; }
 .hero { display: grid; grid-template-columns: minmax(280px, 1fr) minmax(280px, 1.1fr); gap: 12px 40px; align-items: center; }
 .hero h1 { font-size: 2rem; margin: 0 0 .3em; }
 .hero p { font-size: 1.05rem; }
@@ -17,7 +18,7 @@ CSS = """
 .hero svg { display: block; width: 100%; height: auto; }
 .hero .picture span { display: inline-block; margin-top: 6px; }
 .button { display: inline-block; margin: 8px 10px 4px 0; padding: 8px 18px; border-radius: 6px; font-weight: 600; text-decoration: none; }
-.text .button { background: var(--mui-palette-primary-main, #0072B2); color: var(--mui-palette-primary-contrastText, #fff); }
+.prose .button { background: var(--mui-palette-primary-main, #0072B2); color: var(--mui-palette-primary-contrastText, #fff); }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 8px 40px; margin-top: 20px; }
 .halves ol, .halves ul { padding: 0; margin: 0; list-style: none; }
 .halves li { padding: 7px 0; border-top: 1px solid #8883; }

@@ -92,6 +92,8 @@ class Lessons:
         return wrong
 
     def show(self):
+        if not self.begun and self.shown > self.lesson.opening:  # a link's cell
+            self.reader.show(self.shown - 1)
         self.begun = True
         self.reading.run_to(self.shown + 1)
         if self.warning:
@@ -151,7 +153,7 @@ class Lessons:
         for index in range(count, len(self.blocks)):
             self.rest(index, True)
         self.tell(count)
-        if scroll:
+        if scroll and self.begun:
             self.reader.show(min(before, count - 1) if count > before + 1 else count - 1)
 
     def tell(self, count: int):

@@ -22,12 +22,13 @@ from stein_core import (
 from stein_core.registry import Knob, Registry
 
 CSS = """
-.text { max-width: 66rem; }
-.text table { width: 100%; font-size: 13.5px; line-height: 1.4; }
-.text td:first-child { white-space: nowrap; }
-.text td { min-width: 4em; }
-.text article { margin: .9em 0; max-width: 50rem; }
-.text article a { white-space: nowrap; }
+.prose > * { max-width: 50rem; }
+.prose > .wide { max-width: 66rem; }
+.prose table { width: 100%; font-size: 13.5px; line-height: 1.4; }
+.prose td:first-child { white-space: nowrap; }
+.prose td { min-width: 4em; }
+.prose article { margin: .9em 0; }
+.prose article a { white-space: nowrap; }
 """
 # What the table in `stein_core.types` does not say: TeX, unit (x: that of the parameters), and where it is made.
 SYMBOLS = {

@@ -78,6 +78,9 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
 def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
     tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect(tab.page.locator("#cell-4")).to_be_in_viewport()
+    sync_api.expect(tab.page.locator("#cell-0")).not_to_be_in_viewport()
     table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
     for key, cell in (("n", 6), ("Shift+Enter", 7), ("p", 6), ("n", 7)):
         tab.page.keyboard.press(key)
