@@ -40,17 +40,18 @@ def expect_closed_tabs() -> None:
 
 
 def warm_up() -> None:
-    """Compile what the first page opens with."""
+    """Compile what the pages open with, in the order in which a visitor may ask for them."""
     from app.scene import SideBySide
     from app.session import FIRST_CAPACITY
     from app.setup import Setup
+    from app.wave_setup import WaveSetup
     from stein_core import compile
 
-    setup = Setup()
+    particles, wave = Setup(), WaveSetup()
     try:
-        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
+        specs = [particles.spec(method, FIRST_CAPACITY) for method in particles.methods]
         SideBySide().scene(specs)
-        for spec in specs:
+        for spec in [*specs, *map(wave.spec, wave.methods)]:
             compile(spec)
     except Exception:  # the first visitor's session will meet it again, and show it
         log.exception("warm-up")

@@ -14,7 +14,6 @@ from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
 from stein_core.wave import GRID
 
 DRAWS = 40  # of each guide
-LEAST = 400  # draws of y at a point
 GAP = (WAVE_CLUSTERS[0][1], WAVE_CLUSTERS[1][0])
 REGIONS = [wave_region(region) for region in WAVE_REGIONS]
 AT = np.concatenate([GRID, *(points[0] for points in REGIONS)])
@@ -67,11 +66,7 @@ def measure(values: np.ndarray, setup: WaveSetup) -> tuple[Band, Band, Readout]:
     ends = np.cumsum([len(GRID), *(points.shape[1] for points in REGIONS)])[:-1]
     on_grid, *at_regions = np.split(values, ends, axis=1)
     noise = setup.value("target.noise")
-
-    def of_y(values):  # a few curves need more than one draw of the noise each
-        return np.repeat(values, -(-LEAST // len(values)), axis=0)
-
-    wide, half = (band(of_y(on_grid), p, noise) if setup.noisy else band(on_grid, p) for p in (setup.probability, 0.5))
+    wide, half = (band(on_grid, p, noise if setup.noisy else 0.0) for p in (setup.probability, 0.5))
     of_f = band(on_grid, setup.probability) if setup.noisy else wide
     at_90 = of_f if setup.probability == 0.9 else band(on_grid, 0.9)
     readout = Readout(
@@ -79,6 +74,6 @@ def measure(values: np.ndarray, setup: WaveSetup) -> tuple[Band, Band, Readout]:
         float(np.mean([of_f.width(GRID, cluster) for cluster in WAVE_CLUSTERS])),
         of_f.width(GRID, GAP),
         at_90.width(GRID, GAP),
-        coverage(of_y(at_regions[-1]), REGIONS[-1][1], setup.probability, noise),
+        coverage(at_regions[-1], REGIONS[-1][1], setup.probability, noise),
     )
     return wide, half, readout
