@@ -93,7 +93,7 @@ class Live:
         self.preset = pmui.Select(label="Presets", options=names, value=PROMPT, **CHOICE)
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10, 6, 10))
         self.preset.param.watch(self.load_preset, "value")
-        self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.entries()}, **CHOICE)
+        self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
         self.dim = pmui.IntInput(label="Dimension", start=1, end=1000, value=2, **CHOICE)
         self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
         self.optimizer = pmui.Select(label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE)

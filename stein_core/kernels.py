@@ -109,7 +109,10 @@ def median(pairs):
 
 @BANDWIDTHS.register("median_log", label="median_log: Med(r²)/log n", reference="Liu & Wang 2016, sec. 5")
 def median_log(pairs):
-    "2 sigma^2 = Med(r^2) / log n: k = 1/n at the median pair, so that a particle's neighbours weigh what it weighs."
+    """2 sigma^2 = Med(r^2) / log n: k = 1/n at the median pair, so that a particle's neighbours weigh what it weighs.
+
+    The paper writes Med(r)^2, which differs where the number of pairs is even; its program has Med0(r^2) / log(n + 1).
+    """
     return pairs.median() / jnp.log(jnp.maximum(pairs.m, 2.0))
 
 

@@ -153,6 +153,10 @@ class Registry:
     def entries(self) -> list[Entry]:
         return list(self._entries.values())
 
+    def listed(self) -> list[Entry]:
+        """The entries that pages offer to everybody: all but those with the fact `listed=False`."""
+        return [entry for entry in self._entries.values() if entry.facts.get("listed", True)]
+
 
 TARGETS = Registry("target")
 METHODS = Registry("method")

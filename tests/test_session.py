@@ -237,3 +237,14 @@ def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch)
     monkeypatch.setattr(app.shell.pmui.Alert, "servable", lambda self, **k: served.append(self))
     app.shell.serve()
     assert "no such thing" in served[0].objects[0].object
+
+
+def test_a_target_that_is_not_listed_is_in_no_menu():
+    TARGETS.register("mine", label="Mine", reference="a notebook", dims=(2, 2), default_dim=2, listed=False)(
+        TARGETS["ring"].make
+    )
+    try:
+        assert "mine" in TARGETS and "mine" not in [entry.name for entry in TARGETS.listed()]
+        assert {entry.name for entry in TARGETS.entries()} - {entry.name for entry in TARGETS.listed()} == {"mine"}
+    finally:
+        del TARGETS._entries["mine"]
