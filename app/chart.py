@@ -92,7 +92,10 @@ class Chart(Output):
 def control(name: str, values: tuple | list, jupyter: bool):
     """The slider of (low, high, default) or the select of [options]."""
     kit, naming = (pn.widgets, "name") if jupyter else (pmui, "label")
-    shared = {naming: name.replace("_", " "), "min_width": 180, "max_width": 290, "margin": (4, 8), "styles": {"flex": "1 1 180px"}}
+    shared = {
+        naming: name.replace("_", " "), "width": 280, "min_width": 180, "max_width": 290, "margin": (4, 8),
+        "styles": {"flex": "1 1 180px"},
+    }  # fmt: skip
     if isinstance(values, list):
         return kit.Select(options=values, value=values[0], **shared, **{} if jupyter else {"size": "small"})
     low, high, default = values

@@ -55,7 +55,7 @@ class LiveStage(Output):
         self.onward = pn.pane.HTML("", margin=(10, 8))
         self.knobs = {name: widget(all_knobs()[name], self.turned, kit) for name in sliders}
         for made in self.knobs.values():
-            made.param.update(min_width=180, max_width=290, styles={"flex": "1 1 180px"})
+            made.param.update(width=280, min_width=180, max_width=290, styles={"flex": "1 1 180px"})
         self.show_knobs({name: setup.knobs.get(name, all_knobs()[name].default) for name in self.knobs})
         self.show_link()
         wide = {"sizing_mode": "stretch_width", "align_items": "center"}
@@ -117,7 +117,7 @@ class LiveStage(Output):
         link = self.place.app + self.session.linked().to_query()
         if link != self.link:
             self.link = link
-            self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="color: inherit">Open in Particles</a>'
+            self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="color: inherit; font-size: 14px">Open in Particles</a>'
 
 
 def read(setup: Setup | str) -> Setup:

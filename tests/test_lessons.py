@@ -88,6 +88,7 @@ def test_a_notebook_runs_in_a_kernel(monkeypatch):
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
     text = json.dumps(notebook)
     assert "Open in Particles" in text and "<details>" in text
+    assert "dist/css/loading.css" not in text and "bundled/theme" not in text  # Panel takes these from a CDN
 
 
 def test_lessons_come_in_order():
