@@ -131,6 +131,9 @@ def test_an_error_is_a_sentence_and_what_follows_waits():
     wait(lambda: len(told) == 2)
     time.sleep(0.05)
     assert told[1][1].problem == "ZeroDivisionError: division by zero" and len(told) == 2
+    one.run_to(3)  # it is tried again
+    wait(lambda: len(told) == 3)
+    assert told[2][0] == 1
 
 
 def test_two_visitors_do_not_share_names():
