@@ -21,8 +21,8 @@ from stein_core.bands import band, coverage, disagreement, function_values, lppd
 from stein_core.datasets import WAVE_REGIONS, wave_region, wave_training
 from stein_core.nuts import run_nuts
 from stein_core.recovery import recovery, recovery_points
-from stein_core.widths import widths
 from stein_core.wave import WIDTHS, dim_of, shapes_of, wave_model, width_of
+from stein_core.widths import widths
 
 FIVE = dim_of(5)
 
