@@ -64,19 +64,23 @@ class Chart(Output):
                 if values is None or self.closed:
                     self.drawing = False
                     self.lock.notify_all()
-                    return
+                    break
             try:
                 figure, self.problem = rendered(self.draw(**values)), ""
             except Exception as error:
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             self.place.later(lambda figure=figure, problem=self.problem: self.show(figure, problem))
+        self.place.later(self.idle)
 
     def show(self, figure: Model | None, problem: str) -> None:
         """On the event loop: a drawing, or why there is none; the last one stays then."""
         if figure is not None and not (len(self.figure) and take_over(self.figure[0].object, figure)):
             self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
         self.said.param.update(object=problem, visible=bool(problem))
+
+    def idle(self) -> None:
+        """On the event loop: nothing is being drawn, unless something was wanted meanwhile."""
         if not self.drawing:
             self.line.object = IDLE
 

@@ -25,10 +25,11 @@ RUNNERS = Threads(8, "lesson")
 
 @dataclass(frozen=True)
 class Cell:
-    """code: Python to run; else Markdown to read."""
+    """code: Python to run; else Markdown to read. folded: its code stays hidden, since it would give a solution away."""
 
     code: bool
     source: str
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,13 @@ def read_lesson(path: Path) -> Lesson:
     """The lesson in a notebook's file."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     facts = notebook["metadata"]["steinlab"]
-    cells = tuple(Cell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in notebook["cells"])
+    cells = tuple(
+        Cell(
+            cell["cell_type"] == "code", "".join(cell["source"]),
+            cell["metadata"].get("jupyter", {}).get("source_hidden", False),
+        )
+        for cell in notebook["cells"]
+    )  # fmt: skip
     return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from bokeh.plotting import figure
 
-from app.chart import Chart
+from app.chart import IDLE, Chart
 from app.figures import take_over
 from app.lessons import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
@@ -54,6 +54,8 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
         assert not re.search(r"^\s*[%!]", source, re.MULTILINE), "a magic breaks a served notebook"
         assert "://" not in source, "nothing is loaded from elsewhere"
         ast.parse(source)
+        if "hidden(" in source:
+            assert cell["metadata"].get("jupyter", {}).get("source_hidden"), "the code would give the solution away"
         shown += source.rstrip().endswith(".servable()")
     assert "start()" in "".join(cells_of(path, "code")[0]["source"]) and shown >= 2
     for cell in cells_of(path, "markdown"):
@@ -184,6 +186,7 @@ def test_a_chart_keeps_its_figure_changes_it_in_place_and_says_what_failed():
     made.controls["height"].value = 2.0
     assert made.settle() == "" and made.figure[0].object is first
     assert first.renderers[0].data_source.data["y"][1] == 2.0 and first.title.text == "height 2.0"
+    wait(lambda: made.line.object == IDLE)
     made.controls["broken"].value = True
     assert made.settle() == "ValueError: too steep" and made.said.visible
     assert made.figure[0].object is first

@@ -141,7 +141,7 @@ class Lessons:
             self.blocks.append(self.block(len(self.blocks)))
         before, self.shown = self.shown, count
         for index in range(min(before, count), count):
-            self.fill(index)
+            self.later(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
         for index, block in enumerate(self.blocks):
             block.visible = index < count
         self.cells.extend(self.blocks[len(self.cells) :])
@@ -172,7 +172,7 @@ class Lessons:
         name = f"cell-{index}"
         if not cell.code:
             return pn.Column(prose_of(cell.source, name, self.shell.go), **WIDE)
-        code = "" if cell.source.startswith("hidden(") else code_html(cell.source)  # it would give the solution away
+        code = "" if cell.folded else code_html(cell.source)
         return pn.Column(prose(code, anchor=name), pn.Column(pn.pane.HTML(BUSY, **WIDE), **WIDE), **WIDE)
 
     def told(self, place: Place, index: int, result: Result):
@@ -186,7 +186,7 @@ class Lessons:
 
     def fill(self, index: int):
         """Put the result of a cell beneath its code, if it has run."""
-        if index not in self.results:
+        if index not in self.results or index >= len(self.blocks):
             return
         result, parts = self.results[index], []
         if result.problem:
