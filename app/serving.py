@@ -40,21 +40,30 @@ def expect_closed_tabs() -> None:
 
 
 def warm_up() -> None:
-    """Compile what the pages open with, in the order in which a visitor may ask for them."""
+    """Compile what the first page opens with."""
     from app.scene import SideBySide
     from app.session import FIRST_CAPACITY
     from app.setup import Setup
-    from app.wave_setup import WaveSetup
     from stein_core import compile
 
-    particles, wave = Setup(), WaveSetup()
+    setup = Setup()
     try:
-        specs = [particles.spec(method, FIRST_CAPACITY) for method in particles.methods]
+        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
         SideBySide().scene(specs)
-        for spec in [*specs, *map(wave.spec, wave.methods)]:
+        for spec in specs:
             compile(spec)
     except Exception:  # the first visitor's session will meet it again, and show it
         log.exception("warm-up")
+
+
+def stay_local(document) -> None:
+    """Style sheets from this server, also where a busy one answers so late that the page's session has expired: it is
+    then built anew without the step in which Panel says where they are, and Panel would ask a CDN."""
+    import panel as pn
+    from panel.io.resources import LOCAL_DIST
+
+    where = f"{pn.state.rel_path}/{LOCAL_DIST}" if pn.state.rel_path else LOCAL_DIST
+    document._template_variables.setdefault("dist_url", where)
 
 
 def detach_busy(page) -> None:

@@ -16,7 +16,7 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
-from app.serving import detach_busy
+from app.serving import detach_busy, stay_local
 from stein_core.registry import unknown
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ def serve() -> None:
 
 def build() -> pmui.Page:
     """Everything of one visitor."""
+    stay_local(pn.state.curdoc)
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     return Shell(query).frame
 

@@ -3,8 +3,12 @@
 import time
 
 import numpy as np
+import panel_material_ui as pmui
 import pytest
+from bokeh.document import Document
+from panel.io.state import set_curdoc
 
+from app.serving import stay_local
 from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
 from stein_core import METHODS, TARGETS, collect
@@ -248,3 +252,18 @@ def test_a_target_that_is_not_listed_is_in_no_menu():
         assert {entry.name for entry in TARGETS.entries()} - {entry.name for entry in TARGETS.listed()} == {"mine"}
     finally:
         del TARGETS._entries["mine"]
+
+
+def test_a_page_built_without_a_request_asks_no_cdn():
+    """So it is after a session has expired: the browser's websocket alone builds it anew."""
+    found = {}
+    for local in (False, True):
+        document = Document()
+        with set_curdoc(document):
+            if local:
+                stay_local(document)
+            pmui.Page(main=[pmui.Button(label="a"), pmui.Select(options=["b"])]).server_doc(document)
+        found[local] = str(document.to_json())
+    cdn = "cdn.holoviz.org/panel/"  # (panel-material-ui looks at the session, which there is none of here)
+    assert cdn in found[False]  # else Panel needs no help any more
+    assert cdn not in found[True]

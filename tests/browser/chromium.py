@@ -18,7 +18,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 
-PATIENCE = 90  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
+PATIENCE = 180  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
 
 KEEP_SOCKETS = """window.sockets = [];
 window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
@@ -49,7 +49,7 @@ class Server:
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=self.log_file.open("w"), stderr=subprocess.STDOUT, env=environment
         )
-        for _ in range(240):
+        for _ in range(4 * PATIENCE):
             try:
                 urllib.request.urlopen(f"http://localhost:{port}/liveness", timeout=1)
                 return
