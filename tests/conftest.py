@@ -18,11 +18,17 @@ if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """For several processes (`pytest -n 2 --dist loadgroup`): a module stays in one, and so do all browser tests."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("browser" if item.path.parent.name == "browser" else item.path.stem))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """For `pytest -n 2 --no-loadscope-reorder`: a module stays in one process, and so do all browser tests, which come
+    first. (pytest-xdist's own groups are lost on the way to its processes.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Modules(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "tests/browser" if nodeid.startswith("tests/browser/") else nodeid.split("::")[0]
+
+    return Modules(config, log)
 
 
 @pytest.fixture(scope="module", autouse=True)

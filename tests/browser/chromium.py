@@ -84,7 +84,8 @@ class Tab:
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.page.add_init_script(KEEP_SOCKETS)
         self.page.goto(server.url + query)
-        self.wait(ready, 120)
+        self.wait(ready)
+        self.page.evaluate("navigator.clipboard.writeText('')")  # what an earlier test has copied is still there
 
     def wait(self, condition: str, seconds: float = PATIENCE):
         self.page.wait_for_function(condition, timeout=1000 * seconds)
