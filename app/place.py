@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,10 +51,10 @@ def here() -> Place:
         if doc not in _served:
             _served[doc] = served(doc)
         return _served[doc]
-    try:
-        loop = asyncio.get_running_loop()  # a kernel runs its cells on it, and the frames' messages have to go through it
-    except RuntimeError:
+    ipython = sys.modules.get("IPython")
+    if ipython is None or ipython.get_ipython() is None:
         return Place(lambda call: call())
+    loop = asyncio.get_running_loop()  # a kernel runs its cells on it, and the frames' messages have to go through it
     return Place(loop.call_soon_threadsafe, app="http://localhost:5006/app?", jupyter=True)
 
 

@@ -248,8 +248,8 @@ def test_a_target_that_is_not_listed_is_in_no_menu():
         TARGETS["ring"].make
     )
     try:
-        assert "mine" in TARGETS and "mine" not in [entry.name for entry in TARGETS.listed()]
-        assert {entry.name for entry in TARGETS.entries()} - {entry.name for entry in TARGETS.listed()} == {"mine"}
+        listed = [entry.name for entry in TARGETS.listed()]
+        assert "mine" in TARGETS and "mine" not in listed and "ring" in listed
     finally:
         del TARGETS._entries["mine"]
 

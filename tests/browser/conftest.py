@@ -9,7 +9,7 @@ def server(tmp_path_factory):
     executable()
     running = Server(
         tmp_path_factory.mktemp("server"),
-        ["--unused-session-lifetime", "8000", "--check-unused-sessions", "1000"],
+        ["--unused-session-lifetime", "20000", "--check-unused-sessions", "1000"],
     )
     yield running
     running.stop()

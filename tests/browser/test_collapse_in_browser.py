@@ -47,7 +47,7 @@ def server(tmp_path_factory):
     (cache / "jax").symlink_to(cache_folder() / "jax")
     running = Server(
         tmp_path_factory.mktemp("server"),
-        ["--unused-session-lifetime", "6000", "--check-unused-sessions", "500"],
+        ["--unused-session-lifetime", "15000", "--check-unused-sessions", "500"],
         {**os.environ, "STEINLAB_CACHE": str(cache)},
     )
     yield running
