@@ -33,6 +33,8 @@ class WavePage:
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, pn.state.curdoc.add_next_tick_callback
+        # Until the document is loaded Panel drops what changes, and the stage moves before that: news waits for it.
+        self.loaded = lambda told: self.later(lambda: pn.state.onload(told))
         self.setup, problems = WaveSetup.from_query(query)
         self.shown = True  # it is built to be shown, and the sooner it trains the sooner something moves
         self.shipped, self.here = spreads(shipped_rows()), {}
@@ -41,7 +43,7 @@ class WavePage:
         self.playing, self.status, self.pace = {}, {}, PACE[3]
         self.stage = WaveStage(self.heard, dark=shell.frame.dark_theme)
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
-        self.post = Mailbox(self.later, self.told)
+        self.post = Mailbox(self.loaded, self.told)
         self.controls = Controls(self.take, self._refuse)
         self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm)
         self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm)
@@ -147,9 +149,9 @@ class WavePage:
             if int(message["row"]) < len(self.streamers):
                 self.streamers[int(message["row"])].ack(message["ack"])
         elif "points" in message:
-            self.take(data=message["points"])
+            pn.state.onload(lambda: self.take(data=message["points"]))
         elif self.shown:
-            {"space": self.toggle, "right": self.step, "r": self.reset}[message["key"]]()
+            pn.state.onload({"space": self.toggle, "right": self.step, "r": self.reset}[message["key"]])
 
     def toggle(self, event=None):
         on = not any(self.playing.values())
@@ -218,7 +220,7 @@ class WavePage:
     def _add(self, row: int, network: WaveSetup):
         self.streamers.append(Streamer(self.stage.send, self.later))
         streamer = self.streamers[row]
-        tell = Mailbox(self.later, lambda news: streamer in self.streamers and self.told_of(row, news))
+        tell = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.told_of(row, news))
         session = WaveSession(network, streamer, tell, row, self.sessions[0] if row else None)
         self.sessions.append(session)
         self.playing[row] = True

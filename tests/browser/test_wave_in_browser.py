@@ -171,6 +171,17 @@ def test_methods_come_and_go_and_one_stays(open_wave):
     tab.page.get_by_text("Deep ensemble").first.wait_for()
 
 
+def test_a_key_at_the_first_picture_counts_although_the_page_is_not_complete(open_wave):
+    tab = open_wave()
+    tab.page.add_init_script("""const early = setInterval(() => {
+        if (!window.steinwave?.pictures) return;
+        clearInterval(early);
+        document.dispatchEvent(new KeyboardEvent("keydown", {key: " ", bubbles: true, composed: true}));
+    }, 1)""")
+    tab.page.reload()
+    tab.button("Play").wait_for()
+
+
 def test_keys_and_exports(open_wave):
     tab = open_wave()
     tab.page.keyboard.press("Space")
