@@ -85,13 +85,19 @@ class Stepper:
         self._single = METHODS[spec.method].facts.get("single", False)
         self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
         self._born = jax.jit(self._born)
-        state = self.reset(0, {})
-        with ThreadPoolExecutor() as pool:  # the two long compiles side by side; list() passes an exception on
-            list(pool.map(lambda work: work(), [
-                lambda: self.look(state, {}),
-                lambda: self.advance(state, {}, 0),
-                lambda: self._born(np.float32(self.target.center), self.coerce({})),
-            ]))  # fmt: skip
+        self._prepared: set[bool] = set()
+
+    def prepare(self, look: bool = True) -> None:
+        """Compile reset and advance, and look and add if wanted, unless that is done; see `compile`."""
+        wanted = {False, look} - self._prepared
+        if not wanted:
+            return
+        state, knobs = self.reset(0, {}), self.coerce({})
+        work = {False: [lambda: self.advance(state, {}, 0)],
+                True: [lambda: self.look(state, {}), lambda: self._born(np.float32(self.target.center), knobs)]}  # fmt: skip
+        with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
+            list(pool.map(lambda compile_it: compile_it(), [one for kind in wanted for one in work[kind]]))
+        self._prepared |= wanted
 
     # ---- traced
 
@@ -230,22 +236,22 @@ def entries_of(spec: Spec) -> tuple:
     return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
 
 
-def compile(spec: Spec) -> Stepper:
+def compile(spec: Spec, look: bool = True) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
-    the same spec compile it once. It takes seconds: keep it off an event loop. Raises ValueError where memory would not
-    do."""
+    the same spec compile it once. It takes seconds: keep it off an event loop. look: False where nobody will look, which
+    is more than half of the work. Raises ValueError where memory would not do."""
     check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
         with _table:
-            if key in _steppers:
-                _steppers.move_to_end(key)
-                return _steppers[key]
-        stepper = Stepper(spec)
+            known = _steppers.get(key)
+        stepper = known or Stepper(spec)
+        stepper.prepare(look)
         with _table:
             _steppers[key] = stepper
+            _steppers.move_to_end(key)
             while len(_steppers) > KEPT_STEPPERS:
                 _locks.pop(_steppers.popitem(last=False)[0], None)
         return stepper

@@ -65,11 +65,13 @@ def shapes_of(width: int, second_bias: bool) -> dict[str, tuple]:
     return {name: shape for name, shape in shapes.items() if second_bias or name != "b2"}
 
 
+@lru_cache(maxsize=1024)
 def dim_of(width: int, second_bias: bool = False) -> int:
     """Number of weights: h^2 + 3h + 1, and h more with the second bias."""
     return sum(int(np.prod(shape)) for shape in shapes_of(width, second_bias).values())
 
 
+@lru_cache(maxsize=1024)
 def width_of(dim: int, second_bias: bool = False) -> int:
     """The width that has `dim` weights. Raises ValueError naming the nearest counts for any other number."""
     counts = {dim_of(width, second_bias): width for width in WIDTHS}
