@@ -4,7 +4,10 @@ import logging
 import os
 import sys
 import threading
+import time
 from pathlib import Path
+
+AFTER = 5  # seconds: who opens a page at once is not to share the processor with the preparation of lessons
 
 
 def on_server_loaded(server_context):
@@ -22,6 +25,7 @@ def on_server_loaded(server_context):
 
     def warm():
         warm_up()
+        time.sleep(AFTER)
         lessons.warm_up()
 
     threading.Thread(target=warm, name="warm-up", daemon=True).start()

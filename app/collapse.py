@@ -11,14 +11,13 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
+from app.limits import LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
 from stein_core.registry import Knob, unknown
 from stein_core.sweeps import key_of, variance_collapse
 
 STOP = Stop()
-MOST_ROWS = 600  # of one grid
-MOST_PARTICLES = 256  # as on the page Particles, where a run can be opened
 MOST_SEEDS = 20
 SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "variance_collapse.json"
 PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
@@ -76,10 +75,10 @@ class Grid:
         object.__setattr__(self, "knobs", tuple((k, v) for k, v in knobs.items() if v != others[k].default))
         if not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"seeds = {self.seeds} is out of range; allowed: 1 to {MOST_SEEDS}.")
-        if max(self.particles) > MOST_PARTICLES:
-            raise ValueError(f"particles = {max(self.particles)} is out of range; allowed: 1 to {MOST_PARTICLES}.")
-        if size > 4 * MOST_ROWS or len(self.recipes()) > MOST_ROWS:
-            raise ValueError(f"these lists make up to {size} runs; allowed: {MOST_ROWS}. Take fewer values.")
+        if max(self.particles) > LIMITS.particles:
+            raise ValueError(f"particles = {max(self.particles)} is out of range; allowed: 1 to {LIMITS.particles}.")
+        if size > 4 * LIMITS.runs or len(self.recipes()) > LIMITS.runs:
+            raise ValueError(f"these lists make up to {size} runs; allowed: {LIMITS.runs}. Take fewer values.")
 
     def calls(self) -> list[dict[str, Any]]:
         """The arguments of `variance_collapse`, one dict for each setting that it does not multiply out itself."""

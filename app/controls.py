@@ -7,11 +7,12 @@ from typing import Any, Callable
 import numpy as np
 import panel_material_ui as pmui
 
+from app.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
 PER_DECADE = 20  # stops of a logarithmic slider
-SHOWN = {"method.particles": 256, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
+SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
 
 
 def logarithmic(knob: Knob) -> list[float]:

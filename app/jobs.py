@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Callable
 
+from app.limits import LIMITS
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
 from stein_core.sweeps import Store, run_sweep
@@ -132,28 +133,28 @@ class SweepJob(Job):
 
 
 class Line:
-    """Jobs in the order in which they came, one at a time, on one daemon thread."""
+    """Jobs in the order in which they came, as many at a time as LIMITS says, on daemon threads."""
 
     def __init__(self):
         self._jobs: queue.Queue[Job] = queue.Queue()
         self._all: list[Job] = []
-        self._thread = None
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def add(self, job: Job) -> None:
         """Run it when those before it have ended."""
         with self._lock:
             self._all = [one for one in self._all if one.active] + [job]
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
-                self._thread.start()
+            if len(self._threads) < min(LIMITS.jobs, len(self._all)):
+                self._threads.append(threading.Thread(target=self._work, name="jobs", daemon=True))
+                self._threads[-1].start()
         self._jobs.put(job)
 
     def ahead(self, job: Job) -> int:
-        """How many others it waits for."""
+        """How many others have to end before it begins."""
         with self._lock:
             before = self._all[: self._all.index(job)] if job in self._all else []
-        return sum(one.active for one in before)
+        return max(0, sum(one.active for one in before) - LIMITS.jobs + 1)
 
     def _work(self) -> None:
         while True:

@@ -14,6 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import WIDTH, place, widget
+from app.limits import LIMITS
 from app.session import FIRST_CAPACITY, Session
 from app.setup import Setup, all_knobs
 from app.stream import Mailbox, Streamer
@@ -250,7 +251,7 @@ class Live:
         dims = TARGETS[setup.target].facts["dims"]
         self.target.value, self.optimizer.value = setup.target, setup.optimizer
         step = TARGETS[setup.target].facts.get("dim_step", 1)
-        self.dim.param.update(value=specs[0].dim, start=dims[0], end=dims[1], step=step, visible=dims[0] < dims[1])
+        self.dim.param.update(value=specs[0].dim, start=dims[0], end=min(dims[1], LIMITS.dim), step=step, visible=dims[0] < dims[1])
         free = [spec for spec in specs if len(METHODS[spec.method].facts["guides"]) > 1]
         self.guide.visible = bool(free)
         if free:

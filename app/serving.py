@@ -3,10 +3,13 @@ its session ends."""
 
 import asyncio
 import logging
+import time
 
 from bokeh.server.views.ws import WSHandler
 from panel.reactive import Syncable
 from tornado.websocket import WebSocketClosedError
+
+from app.limits import LIMITS
 
 log = logging.getLogger(__name__)
 _open = WSHandler.open
@@ -39,10 +42,29 @@ def expect_closed_tabs() -> None:
     loop.set_exception_handler(handle)
 
 
+class Visitors:
+    """The open pages of a server."""
+
+    def __init__(self):
+        self._open: set[int] = set()
+
+    def admit(self, document) -> bool:
+        """Count one more until its session ends; False where there are as many as LIMITS allows."""
+        if len(self._open) >= LIMITS.sessions:
+            return False
+        key = id(document)
+        self._open.add(key)
+        document.on_session_destroyed(lambda context: self._open.discard(key))
+        return True
+
+
+VISITORS = Visitors()
+
+
 def warm_up() -> None:
     """Compile what the first page opens with."""
     from app.scene import SideBySide
-    from app.session import FIRST_CAPACITY
+    from app.session import COMPILERS, FIRST_CAPACITY
     from app.setup import Setup
     from stein_core import compile
 
@@ -51,6 +73,8 @@ def warm_up() -> None:
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
         SideBySide().scene(specs)
         for spec in specs:
+            while COMPILERS.busy:  # a visitor's own programs come first
+                time.sleep(0.2)
             compile(spec)
     except Exception:  # the first visitor's session will meet it again, and show it
         log.exception("warm-up")

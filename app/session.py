@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Callable
 
+from app.jobs import Threads
 from app.run import Run
 from app.scene import SideBySide
 from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import Streamer
 from app.views import pack
-from app.worker import Worker
+from app.worker import Pace, Worker
 from stein_core import METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
@@ -28,8 +28,7 @@ LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.25  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while playing: read-outs change no faster than can be read
 
-_compilers = ThreadPoolExecutor(2, "compile")
-_ahead = ThreadPoolExecutor(1, "compile-ahead")
+COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
 
 
 class Session(Worker):
@@ -44,7 +43,7 @@ class Session(Worker):
         super().__init__(streamer, tell)
         self._view = view
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
-        self._speed, self._told = 1, (0.0, 0)
+        self._speed, self._told, self._pace = 1, (0.0, 0), Pace()
         self._setup, self._run = setup, None
 
     # ---- commands, from the page
@@ -133,7 +132,8 @@ class Session(Worker):
         if run.history and (self._playing or catching_up):  # step 0 is shown first, so that rewinding reaches it
             longest, wanted = (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
             affordable = int(longest / self._seconds_per_step) if self._seconds_per_step else 1
-            self._advance(max(1, min(affordable, wanted)))
+            if steps := self._pace.grant(max(1, min(affordable, wanted))):
+                self._advance(steps)
         self._look()
         if catching_up:
             left = self._goal - run.clock
@@ -261,7 +261,7 @@ class Session(Worker):
             except Exception as error:  # the worker shows it, as any other
                 deliver(_raise, error)
 
-        _compilers.submit(work)
+        COMPILERS.submit(work)
 
     def _ready(self, ticket: object, steppers: list[Stepper]):
         if self._run:
@@ -269,7 +269,7 @@ class Session(Worker):
         else:
             self._run = Run(self._setup, steppers)
             if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
-                _ahead.submit(self._compile_ahead, ticket)
+                AHEAD.submit(self._compile_ahead, ticket)
         self._tell({"status": ""})
         self._dirty = True
         deferred, self._deferred = self._deferred, []

@@ -7,12 +7,13 @@ from functools import cache
 from typing import Any, Mapping
 from urllib.parse import urlencode
 
+from app.limits import LIMITS
 from stein_core import GUIDES, METHODS, Recipe, Spec
 from stein_core.recipe import COMMON, EDITS
 from stein_core.registry import unknown
 
 PANELS = 3
-CAPACITY = 256  # most particles a page shows
+CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
 MOST_STEPS = 100_000  # a link is run up to here at most
 MOST_CHANGES = 300  # beyond this a link would outgrow what servers take
 
@@ -51,7 +52,9 @@ class Setup:
                 raise unknown("knob", name, known)
         object.__setattr__(self, "knobs", {name: known[name].check(value) for name, value in self.knobs.items()})
         for method in self.methods:
-            self.recipe(method, CAPACITY)
+            dim = self.recipe(method, CAPACITY).spec.dim
+            if dim > LIMITS.dim:
+                raise ValueError(f"dim = {dim} is out of range; allowed on this server: 1 to {LIMITS.dim} (STEINLAB_DIM).")
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""

@@ -9,6 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.browser import Browser
+from app.limits import LIMITS
 from app.pages.collapse import Collapse
 from app.pages.index import Index
 from app.pages.lessons import Lessons
@@ -16,7 +17,7 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
-from app.serving import detach_busy, stay_local
+from app.serving import VISITORS, detach_busy, stay_local
 from stein_core.registry import unknown
 
 log = logging.getLogger(__name__)
@@ -70,9 +71,12 @@ def serve() -> None:
     page.servable(title="Steinlab")
 
 
-def build() -> pmui.Page:
-    """Everything of one visitor."""
+def build() -> pmui.Page | pmui.Alert:
+    """Everything of one visitor, or a word for one more than the server takes."""
     stay_local(pn.state.curdoc)
+    if not VISITORS.admit(pn.state.curdoc):
+        text = f"{LIMITS.sessions} people are here already, which is all that this server takes. Reload the page in a while."
+        return pmui.Alert(text, severity="info", title="Full")
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     return Shell(query).frame
 

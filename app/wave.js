@@ -125,9 +125,9 @@ export function render({model, el}) {
   }
 
   function touched(now) {
-    const due = Date.now() - told > TOUCHED_EVERY;
+    const due = performance.now() - told > TOUCHED_EVERY;
     if (!now && !due) return;
-    told = Date.now();
+    told = performance.now();
     model.send_msg({points: points.map(p => p.map(v => +v.toFixed(6)))});
   }
 

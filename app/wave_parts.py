@@ -9,6 +9,7 @@ import numpy as np
 import panel_material_ui as pmui
 
 from app.controls import WIDTH
+from app.limits import LIMITS
 from app.wave_figures import GREY
 from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared
@@ -67,16 +68,16 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 
 
 class Upload(pmui.FileInput):
-    """One text file of at most a megabyte. chosen: gets its text; refused: why there is none."""
+    """One text file of at most LIMITS.upload_mb. chosen: gets its text; refused: why there is none."""
 
     def __init__(self, chosen: Callable[[str], None], refused: Callable[[str], None], **params):
-        super().__init__(accept=".csv,.txt", max_file_size=1_000_000, multiple=False, **params)
+        super().__init__(accept=".csv,.txt", max_file_size=1_000_000 * LIMITS.upload_mb, multiple=False, **params)
         self.refused = refused
         self.param.watch(lambda event: event.new and chosen(event.new.decode(errors="replace")), "value")
 
     def _handle_msg(self, msg) -> None:
         if msg["status"] == "error":  # too large, which the widget itself would only log
-            self.refused("This file was not read; allowed: text of at most 1 MB.")
+            self.refused(f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB.")
         else:
             super()._handle_msg(msg)
 

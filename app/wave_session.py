@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 import jax
@@ -15,7 +15,7 @@ from app.stream import Streamer
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
 from app.wave_stage import pack
-from app.worker import Worker
+from app.worker import Pace, Worker
 from stein_core import Spec, State, Stepper, compile
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class Fit:
     spent: float = 0.0
     taken: float = 0.0
     diverged: bool = False
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def seconds(self) -> float:
@@ -161,7 +162,9 @@ class WaveSession(Worker):
             pace = 2 if len(live) < len(self._setup.methods) else max(5, self._clock // 10)
             goal = min(self._stop, self._shown + min(self._most, pace))
             if goal <= self._clock:
-                return time.sleep(0.005)  # until the next picture is due
+                if self._streamer.wait_slot(0.05):
+                    time.sleep(0.005)  # until the next picture is due
+                return
         seconds = sum(live[name].seconds for name in names)
         steps = max(1, int(SLICE / seconds)) if seconds else 1
         for name in names:
@@ -174,6 +177,7 @@ class WaveSession(Worker):
     def _advance(self, name: str, fit: Fit, goal: int):
         if goal <= fit.step:
             return
+        goal = fit.step + fit.pace.grant(goal - fit.step)
         started, before = time.perf_counter(), fit.step
         fit.state = fit.stepper.advance(fit.state, self._setup.knobs_of(name), goal - before)
         fit.step = int(fit.state.step)
@@ -250,7 +254,7 @@ class WaveSession(Worker):
         if not self._closed and any((now.spec(m), now.rows) == wanted for m in now.methods):
             try:
                 spec, knobs = wanted[0], setup.knobs_of(method)
-                stepper = compile(spec)
+                stepper = compile(spec, look=False)
                 state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, 0)
                 seen(spec, state.particles, setup, method, 0, 0.0, False)
             except Exception as problem:

@@ -5,11 +5,31 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from typing import Callable
 
+from app.limits import LIMITS
 from app.stream import Streamer
 
 log = logging.getLogger(__name__)
+
+
+class Pace:
+    """Keeps one method of one visitor below LIMITS.steps_per_second. A rest earns at most a quarter of a second's steps."""
+
+    def __init__(self):
+        self._credit, self._since = 1.0, time.monotonic()
+
+    def grant(self, wanted: int) -> int:
+        """How many of these steps may be taken now; where there is none yet, wait for it a moment."""
+        if self._credit < 1:
+            time.sleep(min(0.05, 1 / LIMITS.steps_per_second))
+        now = time.monotonic()
+        earned = (now - self._since) * LIMITS.steps_per_second
+        self._credit, self._since = min(self._credit + earned, max(1.0, LIMITS.steps_per_second / 4)), now
+        granted = min(wanted, int(self._credit))
+        self._credit -= granted
+        return granted
 
 
 class Worker:

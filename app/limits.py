@@ -1,0 +1,44 @@
+"""What one server allows its visitors; each limit can be changed by an environment variable before it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# variable -> (default, least, most, what it limits)
+KNOWN = {
+    "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
+    "STEINLAB_DIM": (1000, 1, 100_000, "dimensions of a target on a stage"),
+    "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method, of one visitor"),
+    "STEINLAB_SESSIONS": (100, 1, 10_000, "open pages at a time; the next visitor is asked to come back later"),
+    "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; the others wait in line"),
+    "STEINLAB_RUNS": (600, 1, 100_000, "runs of one sweep"),
+    "STEINLAB_UPLOAD_MB": (1, 1, 100, "megabytes of an uploaded file"),
+}
+
+
+class Limits(NamedTuple):
+    """The fields are the variables of KNOWN without their prefix, in lower case."""
+
+    particles: int
+    dim: int
+    steps_per_second: int
+    sessions: int
+    jobs: int
+    runs: int
+    upload_mb: int
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Limits:
+        """Raises ValueError naming the variable, its value and what is allowed."""
+        values = []
+        for name, (default, least, most, _) in KNOWN.items():
+            text = environment.get(name, str(default))
+            if not text.strip().isdecimal() or not least <= int(text) <= most:
+                raise ValueError(f"{name} = {text!r}; allowed: a whole number from {least} to {most}.")
+            values.append(int(text))
+        return cls(*values)
+
+
+LIMITS = Limits.read(os.environ)

@@ -1,0 +1,98 @@
+"""What a server allows its visitors, and how that is changed."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from bokeh.document import Document
+
+from app import jobs, serving, worker
+from app.limits import KNOWN, LIMITS, Limits
+from app.setup import Setup
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def test_every_limit_is_read_from_its_variable_and_stands_in_the_readme():
+    assert list(KNOWN) == [f"STEINLAB_{field.upper()}" for field in Limits._fields]
+    changed = Limits.read({name: str(least + 1) for name, (_, least, _, _) in KNOWN.items()})
+    assert list(changed) == [least + 1 for _, least, _, _ in KNOWN.values()]
+    rows = dict(re.findall(r"^\| `(STEINLAB_[A-Z_]+)` \| ([\d,]+) \|", README.read_text(), re.MULTILINE))
+    assert {name: int(text.replace(",", "")) for name, text in rows.items()} == {name: row[0] for name, row in KNOWN.items()}
+
+
+@pytest.mark.parametrize("text", ["", "ten", "-1", "0", "1e3", "99999999999"])
+def test_a_bad_limit_is_refused_by_name(text):
+    with pytest.raises(ValueError, match=re.escape(f"STEINLAB_JOBS = {text!r}; allowed: a whole number from 1 to 64.")):
+        Limits.read({"STEINLAB_JOBS": text})
+
+
+def test_a_changed_limit_reaches_sliders_links_and_grids():
+    script = """
+from app.collapse import Grid
+from app.controls import widget
+from app.setup import Setup, all_knobs
+print(widget(all_knobs()["method.particles"], print).end)
+print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
+for make in (lambda: Grid(particles=(65,)), lambda: Grid(dims=(1, 2, 3, 4), methods=("svgd",), seeds=1)):
+    try: make()
+    except ValueError as error: print(error)
+"""
+    limits = {"STEINLAB_PARTICLES": "64", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **limits}, capture_output=True, text=True)
+    slider, dim, *grids = done.stdout.splitlines()
+    assert slider == "64" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, done.stderr
+    assert "allowed: 1 to 64" in grids[0] and "allowed: 3. Take fewer values" in grids[1]
+
+
+def test_a_target_of_more_dimensions_than_allowed_is_refused():
+    assert Setup(target="gaussian", methods=("svgd",), dim=LIMITS.dim).dim == LIMITS.dim
+    with pytest.raises(ValueError, match=f"dim = {LIMITS.dim + 1} is out of range"):
+        Setup(target="gaussian", methods=("svgd",), dim=LIMITS.dim + 1)
+
+
+def test_steps_a_second_are_paced_whatever_is_asked_for(monkeypatch):
+    monkeypatch.setattr(worker, "LIMITS", LIMITS._replace(steps_per_second=200))
+    pace, began = worker.Pace(), time.monotonic()
+    taken = 0
+    while time.monotonic() < began + 1:
+        taken += pace.grant(1000)
+    assert 150 < taken < 260
+    assert pace.grant(0) == 0
+
+
+def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
+    monkeypatch.setattr(serving, "LIMITS", LIMITS._replace(sessions=2))
+    visitors, documents = serving.Visitors(), [Document() for _ in range(3)]
+    assert [visitors.admit(one) for one in documents] == [True, True, False]
+    for end in documents[0].session_destroyed_callbacks:
+        end(None)
+    assert visitors.admit(documents[2])
+
+
+def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
+    monkeypatch.setattr(jobs, "LIMITS", LIMITS._replace(jobs=2))
+    release = threading.Event()
+
+    class Held(jobs.Job):
+        def compute(self):
+            release.wait(30)
+
+    line, held = jobs.Line(), [Held(1) for _ in range(4)]
+    for job in held:
+        line.add(job)
+    until = time.monotonic() + 10
+    while sum(job.state == "running" for job in held) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert [job.state for job in held] == ["running", "running", "waiting", "waiting"]
+    assert [line.ahead(job) for job in held] == [0, 0, 1, 2]
+    release.set()
+    while any(job.active for job in held) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert all(job.state == "done" for job in held)
