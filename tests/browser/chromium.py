@@ -37,15 +37,15 @@ def executable() -> str:
 
 
 class Server:
-    """`panel serve app` from the checkout, its address and everything that it printed."""
+    """`panel serve app` from the checkout, its address and everything that it printed. panel: what runs Panel instead."""
 
-    def __init__(self, folder: Path, arguments=(), environment=None):
+    def __init__(self, folder: Path, arguments=(), environment=None, panel=("-m", "panel")):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://localhost:{port}/app"
         self.log_file = folder / "server.log"
-        command = [sys.executable, "-m", "panel", "serve", "app", "--port", str(port), "--liveness", *arguments]
+        command = [sys.executable, *panel, "serve", "app", "--port", str(port), "--liveness", *arguments]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=self.log_file.open("w"), stderr=subprocess.STDOUT, env=environment
         )

@@ -1,0 +1,97 @@
+"""python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0]: one server and many visitors at once.
+
+The visitors are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time
+from a slider's move to its picture, and what the server takes. Clients and server share this machine.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from chromium import Server
+from visitors import Visitor
+
+QUERY = "?target=oring&methods=svgd&method.particles=50"
+
+
+def cpu(pid: int) -> float:
+    """Seconds of processor time that a process has taken."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    """Its resident megabytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def turn_sliders(visitors: list[Visitor], until: float) -> None:
+    """Each moves alpha about every three seconds, at moments of its own."""
+
+    async def one(visitor: Visitor, number: int):
+        stop = 30
+        await asyncio.sleep(3 * number / len(visitors))
+        while time.monotonic() < until - 2:
+            stop = 60 - stop
+            await visitor.turn("alpha", stop)
+            await asyncio.sleep(3)
+
+    await asyncio.gather(*(one(visitor, i) for i, visitor in enumerate(visitors)))
+
+
+async def crowd(server: Server, options) -> None:
+    pid = server.process.pid
+    before = memory(pid)
+    playing = [Visitor(server.url, options.query) for _ in range(options.playing)]
+    paused, hidden = ([Visitor(server.url, options.query) for _ in range(n)] for n in (options.idle, options.hidden))
+    for visitor in playing + paused + hidden:
+        await visitor.open()
+        asyncio.create_task(visitor.watch(float("inf")))
+    for visitor in paused:
+        await visitor.key("space")
+    for visitor in hidden:
+        visitor.visible = False
+    await asyncio.sleep(options.settle)
+    seconds = options.seconds
+    seen, sent, spent, began = [len(v.pictures) for v in playing], sum(v.bytes for v in playing), cpu(pid), time.monotonic()
+    await turn_sliders(playing, began + seconds)
+    await asyncio.sleep(max(0.0, began + seconds - time.monotonic()))
+    seconds = time.monotonic() - began
+    spent = cpu(pid) - spent
+    rates = sorted((len(v.pictures) - n) / seconds for v, n in zip(playing, seen))
+    everyone = options.playing + options.idle + options.hidden
+    print(f"{options.playing} playing, {options.idle} paused, {options.hidden} hidden, {seconds:.0f} s")
+    if rates:
+        frames = sum(rates) * seconds
+        waits = sorted(1000 * wait for v in playing for wait in v.waits)
+        print(f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most {rates[-1]:.1f}")
+        print(f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
+              f"most {waits[-1]:.0f} ms ({len(waits)} moves)")  # fmt: skip
+        print(f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU")
+    print(f"server: {100 * spent / seconds:.0f} % of a core, {memory(pid):.0f} MB, {(memory(pid) - before) / everyone:.1f} MB a visitor")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--playing", type=int, default=10)
+    options.add_argument("--idle", type=int, default=0)
+    options.add_argument("--hidden", type=int, default=0)
+    options.add_argument("--seconds", type=float, default=20)
+    options.add_argument("--settle", type=float, default=15, help="seconds before it is measured: background compiling ends")
+    options.add_argument("--query", default=QUERY)
+    options = options.parse_args()
+    server = Server(Path(tempfile.mkdtemp()), ["--warm"])
+    try:
+        asyncio.run(crowd(server, options))
+    finally:
+        server.stop()
+    if "Traceback" in server.log():
+        print(server.log())
+
+
+if __name__ == "__main__":
+    main()

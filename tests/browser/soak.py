@@ -1,0 +1,119 @@
+"""python tests/browser/soak.py [--minutes 30] [--seed 0]: visitors come, play, turn sliders, leave or vanish, at random.
+
+At the end nobody is left, and neither is any session, run or thread of theirs; memory is flat, and nothing was logged as
+an exception. Exits with 1 where one of these fails.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from chromium import Server
+from crowd import memory
+from visitors import Visitor
+
+MOST = 8  # visitors at a time
+GONE = 45  # seconds after which the server has forgotten a closed page
+LINKS = [
+    "", "?target=oring&methods=svgd,smi", "?target=squiggle&methods=smi", "?target=gaussian&methods=svgd&dim=20",
+    "?target=oring&methods=svgd&method.particles=200", "?page=location", "?page=collapse", "?page=wave&methods=svgd,map&width=5",
+    "?page=lessons", "?page=notation", "?target=no&methods=such&dim=thing", "?page=wave&methods=map&width=3&rows=2",
+]  # fmt: skip
+
+
+async def live(visitor: Visitor, chance: random.Random, seconds: float) -> None:
+    """One visitor's stay."""
+    await visitor.open()
+    watching = asyncio.create_task(visitor.watch(time.monotonic() + seconds))
+    while not watching.done():
+        await asyncio.sleep(chance.uniform(0.2, 2))
+        act = chance.random()
+        if visitor.stage is None or watching.done():
+            continue
+        if act < 0.5:
+            label, most = chance.choice([("alpha", 60), ("particles", 40), ("step size", 30), ("learning rate", 30)])
+            try:
+                await visitor.turn(label, chance.randint(2, most))
+            except LookupError:  # this page has another
+                pass
+        elif act < 0.7:
+            await visitor.key(chance.choice(["space", "right", "r"]))
+        else:
+            visitor.visible = act < 0.9
+    await watching
+    if chance.random() < 0.5:
+        await visitor.close()
+    else:
+        visitor.kill()
+
+
+def counts(server: Server, file: Path) -> dict:
+    """What is alive in the server."""
+    file.unlink(missing_ok=True)
+    server.process.send_signal(signal.SIGUSR1)
+    for _ in range(600):
+        if file.exists():
+            return json.loads(file.read_text())
+        time.sleep(0.1)
+    raise RuntimeError("the server does not answer")
+
+
+async def drive(server: Server, chance: random.Random, minutes: float, pid: int) -> list[tuple[float, float]]:
+    """Visitors until the time is over; memory once a minute."""
+    began, here, seen, visits = time.monotonic(), set(), [], 0
+    while (gone := (time.monotonic() - began) / 60) < minutes:
+        here = {stay for stay in here if not stay.done() or stay.result()}
+        while len(here) < MOST:
+            visits += 1
+            stay = live(Visitor(server.url, chance.choice(LINKS)), chance, chance.uniform(1, 40))
+            here.add(asyncio.create_task(stay))
+        if gone >= len(seen):
+            maps = len(Path(f"/proc/{pid}/maps").read_text().splitlines())
+            seen.append((memory(pid), maps))
+            print(f"minute {gone:.0f}: {visits} visits, {seen[-1][0]:.0f} MB, {maps} memory maps", flush=True)
+        await asyncio.sleep(0.2)
+    await asyncio.gather(*here)
+    return seen
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--minutes", type=float, default=30)
+    options.add_argument("--seed", type=int, default=0)
+    options = options.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    file = folder / "counts.json"
+    environment = {**os.environ, "STEINLAB_COUNTS": str(file)}
+    server = Server(folder, ["--warm"], environment, [str(Path(__file__).with_name("watched.py"))])
+    chance, problems = random.Random(options.seed), []
+    asyncio.run(drive(server, chance, min(2, options.minutes), server.process.pid))  # every program is compiled once
+    time.sleep(GONE)
+    before = counts(server, file)
+    seen = asyncio.run(drive(server, chance, options.minutes, server.process.pid))
+    time.sleep(GONE)
+    after = counts(server, file)
+    print(f"before: {before}\nafter:  {after}")
+    for kind in ("sessions", "runs"):
+        if after[kind]:
+            problems.append(f"{after[kind]} {kind} are left")
+    if extra := set(after["threads"]) - set(before["threads"]):
+        problems.append(f"threads are left: {sorted(extra)}")
+    half, end = seen[len(seen) // 2][0], seen[-1][0]
+    if end > 1.05 * half:
+        problems.append(f"memory grew from {half:.0f} MB at half time to {end:.0f} MB")
+    if "Traceback" in server.log() or "ERROR" in server.log():
+        problems.append(f"the log has errors:\n{server.log()[-5000:]}")
+    server.stop()
+    print("\n".join(problems) or "nothing is left over, memory is flat, nothing went wrong")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Visitors without a browser: websocket clients that open a page, acknowledge every picture at once and turn its sliders.
+
+They speak Bokeh's protocol: a message is three texts (header, metadata, content) and two more parts for every buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from typing import Any, Iterator
+
+import numpy as np
+from tornado.httpclient import AsyncHTTPClient
+from tornado.websocket import websocket_connect
+
+STAGES = ("Stage", "WaveStage")
+AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the last one again
+
+
+class Visitor:
+    """One open page. pictures: when each came; bytes: of all messages; waits: seconds that each slider's answer took."""
+
+    def __init__(self, url: str, query: str = ""):
+        self.url, self.query = url, query
+        self.pictures: list[float] = []
+        self.waits: list[float] = []
+        self.news: list[str] = []  # the status line's texts, newest last
+        self.bytes, self.last, self.row = 0, None, 0
+        self.visible = True
+        self._turned: tuple[float, Any] | None = None
+
+    async def open(self) -> None:
+        """Load the page, pull its document and say that it is ready, as a browser does."""
+        page = (await AsyncHTTPClient().fetch(self.url + self.query, request_timeout=120)).body.decode()
+        token = re.search(r'"token":"([^"]+)"', page).group(1)
+        self.socket = await websocket_connect(self.url.replace("http", "ws") + "/ws", subprotocols=["bokeh", token],
+                                              max_message_size=2**30)  # fmt: skip
+        await self._message()  # the server's ACK
+        await self._send("PULL-DOC-REQ", {})
+        document = (await self._message())[1]
+        self.objects = {one["id"]: one for one in objects(document)}
+        self.stage = next((one["id"] for one in self.objects.values() if one["attributes"].get("class_name") in STAGES), None)
+        await self._event("document_ready", {})
+        if self.stage:
+            await self._say({"ready": True})
+
+    def slider(self, label: str) -> str:
+        """The id of the value of the slider with this label."""
+        for one in self.objects.values():
+            data = one["attributes"].get("data")
+            if isinstance(data, dict) and data.get("attributes", {}).get("label") == label:
+                return data["id"]
+        raise LookupError(f"no slider {label!r}")
+
+    async def turn(self, label: str, value: float) -> None:
+        """Move a slider to a stop or value; the answer is the third picture from now: two may be on their way already."""
+        self._turned = time.monotonic(), len(self.pictures) + 3
+        await self._change(self.slider(label), "value", value)
+
+    async def key(self, name: str) -> None:
+        """Press a key of the stage's."""
+        await self._say({"key": name})
+
+    async def watch(self, until: float) -> None:
+        """Take what comes and acknowledge pictures until a moment of time.monotonic()."""
+        while (left := until - time.monotonic()) > 0:
+            try:
+                header, content, buffers = await asyncio.wait_for(self._message(), min(left, AGAIN))
+            except asyncio.TimeoutError:
+                if self.visible and self.last is not None:
+                    await self._acknowledge()
+                continue
+            for event in content.get("events", ()):
+                data = event.get("msg_data", {}).get("values", {})
+                if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage in json.dumps(data):
+                    await self._picture(np.frombuffer(buffers[0], np.float32))
+
+    async def close(self) -> None:
+        """Leave, as a tab that is closed."""
+        self.socket.close()
+
+    def kill(self) -> None:
+        """Vanish without a word, as a machine that loses power."""
+        self.socket.protocol.stream.close()
+
+    async def _picture(self, frame: np.ndarray) -> None:
+        now = time.monotonic()
+        self.pictures.append(now)
+        self.last, self.row = float(frame[0]), int(frame[1])
+        if self._turned and len(self.pictures) >= self._turned[1]:
+            self.waits.append(now - self._turned[0])
+            self._turned = None
+        if self.visible:
+            await self._acknowledge()
+
+    async def _acknowledge(self) -> None:
+        await self._say({"ack": self.last, "row": self.row})
+
+    async def _say(self, data: dict) -> None:
+        await self._event("data_event", {"model": {"id": self.stage}, "data": data})
+
+    async def _event(self, name: str, values: dict) -> None:
+        entries = [[key, {"type": "map", "entries": list(map(list, value.items()))} if key == "data" else value]
+                   for key, value in values.items()]  # fmt: skip
+        event = {"type": "event", "name": name, "values": {"type": "map", "entries": entries}}
+        await self._send("PATCH-DOC", {"events": [{"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}]})
+
+    async def _change(self, model: str, attribute: str, value: Any) -> None:
+        await self._send("PATCH-DOC", {"events": [{"kind": "ModelChanged", "model": {"id": model}, "attr": attribute, "new": value}]})
+
+    async def _send(self, kind: str, content: dict) -> None:
+        for part in ({"msgid": uuid.uuid4().hex, "msgtype": kind}, {}, content):
+            await self.socket.write_message(json.dumps(part))
+
+    async def _message(self) -> tuple[dict, dict, list[bytes]]:
+        parts = [json.loads(await self._part()) for _ in range(3)]
+        buffers = []
+        for _ in range(parts[0].get("num_buffers", 0)):
+            await self._part()
+            buffers.append(await self._part())
+        return parts[0], parts[2], buffers
+
+    async def _part(self) -> str | bytes:
+        part = await self.socket.read_message()
+        if part is None:
+            raise ConnectionError("the server has closed the connection")
+        self.bytes += len(part)
+        return part
+
+
+def objects(tree: Any) -> Iterator[dict]:
+    """Every model of a document."""
+    if isinstance(tree, dict):
+        if tree.get("type") == "object" and "attributes" in tree:
+            yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for one in tree:
+            yield from objects(one)
