@@ -1,5 +1,6 @@
 """Server hooks of `panel serve app`."""
 
+import gc
 import logging
 import os
 import sys
@@ -15,13 +16,18 @@ def on_server_loaded(server_context):
     root = str(Path(__file__).resolve().parents[1])
     if root not in sys.path:  # a checkout that is not installed; a change made at import time would be undone
         sys.path.insert(0, root)
+    import jax
+
     from app import lessons
     from app.serving import expect_closed_tabs, prompt_websockets, warm_up
     from stein_core import keep_compiled
 
+    # The threads that ask for a picture wait for it anyway; handing it to one more thread costs a twentieth of its time.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     prompt_websockets()
     expect_closed_tabs()
     keep_compiled()
+    gc.freeze()  # what is there now stays: looking through it for garbage, again and again, held up every page
 
     def warm():
         warm_up()

@@ -22,10 +22,12 @@ from stein_core import METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
 
-FIRST_CAPACITY = 32  # a small run starts on a small program; the large one is compiled behind it, before it is needed
+# A small run starts on a small program; the largest is compiled behind it, before it is needed.
+CAPACITIES = sorted({size for size in (32, 64, 128, 256, 512, 1024, 2048) if size < CAPACITY} | {CAPACITY})
+FIRST_CAPACITY = CAPACITIES[0]
 LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
 LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
-TELL_EVERY = 0.25  # seconds between reports of what changes all the time
+TELL_EVERY = 0.5  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while playing: read-outs change no faster than can be read
 
 COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
@@ -284,7 +286,7 @@ class Session(Worker):
 
 def capacity_of(setup: Setup) -> int:
     """The capacity that a session of this Setup starts at."""
-    return FIRST_CAPACITY if setup.particles <= FIRST_CAPACITY else CAPACITY
+    return next((size for size in CAPACITIES if size >= setup.particles), CAPACITY)
 
 
 def _raise(error: Exception):

@@ -38,17 +38,47 @@ class Mailbox:
             self._deliver(news)
 
 
+class Share:
+    """How many frames a second a page may send, where the event loop that all pages share cannot send more.
+
+    Each frame says how long it waited for the event loop. `rate`, the frames a second of all pages together, falls
+    while one in six or more waits longer than LATE, and rises else; pages that have sent within a second have equal shares.
+    """
+
+    LATE = 0.014  # seconds
+    LEAST, MOST = 60.0, 1000.0
+
+    def __init__(self):
+        self.rate = 240.0
+        self._last: dict[int, float] = {}  # page -> when it sent its last frame
+        self._lock = threading.Lock()
+
+    def sent(self, page: int, waited: float) -> float:
+        """A page has sent a frame that waited so long; the moment of time.monotonic() of its next one."""
+        now = time.monotonic()
+        with self._lock:
+            self.rate = min(self.MOST, max(self.LEAST, self.rate * (0.99 if waited > self.LATE else 1.002)))
+            self._last[page] = now
+            self._last = {one: then for one, then in self._last.items() if then > now - 1}
+            return now + len(self._last) / self.rate
+
+
+SHARE = Share()
+
+
 class Streamer:
     """Back-pressure between one worker thread and one browser page.
 
     send: called on the event loop with a float32 vector whose element 0 is its sequence number.
     schedule: runs a function on the event loop soon (`doc.add_next_tick_callback`).
-    window: how many frames may be under way without an acknowledgement.
+    window: how many frames may be under way without an acknowledgement. share: says how soon the next one may be made.
     """
 
     def __init__(self, send: Callable[[np.ndarray], None],
-                 schedule: Callable[[Callable], None], window: int = 2):
-        self._send, self._schedule, self._window = send, schedule, window
+                 schedule: Callable[[Callable], None], window: int = 2, share: Share = SHARE):
+        self._send, self._schedule, self._window, self._share = send, schedule, window, share
+        self._asked = self._next = 0.0  # when the last flush was asked for; when the next frame may be made
+        self._hurried = self._eager = False
         self._changed = threading.Condition()
         self._waiting = self._newest = None
         self._sent = self._acked = 0
@@ -57,10 +87,25 @@ class Streamer:
         self._ack_times = deque(maxlen=1000)
 
     def wait_slot(self, timeout: float) -> bool:
-        """Block up to `timeout` seconds until a frame may be produced; False if none may."""
+        """Block up to `timeout` seconds until a frame may be produced; False if none may, or if somebody is in a hurry."""
+        until = time.monotonic() + timeout
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._free(), timeout)
-            return not self._closed and self._free()
+            while not (self._closed or self._hurried):
+                now = time.monotonic()
+                if self._free() and (self._eager or now >= self._next):
+                    self._eager = False
+                    return True
+                if now >= until:
+                    return False
+                self._changed.wait(min(until, self._next if self._free() else until) - now)
+            self._hurried = False
+            return False
+
+    def hurry(self) -> None:
+        """What is shown is about to change: the worker is to look at its commands, and the next frame is not held back."""
+        with self._changed:
+            self._hurried = self._eager = True
+            self._changed.notify_all()
 
     def publish(self, frame: np.ndarray) -> None:
         """Hand over a float32 vector; it replaces a frame that still waits. Any thread."""
@@ -115,7 +160,7 @@ class Streamer:
         """Ask for a flush if there is something to send. The lock is held."""
         if self._waiting is None or self._scheduled or self._in_flight() >= self._window:
             return
-        self._scheduled = True
+        self._scheduled, self._asked = True, time.monotonic()
         try:
             self._schedule(self._flush)
         except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
@@ -130,6 +175,7 @@ class Streamer:
             frame, self._waiting = self._waiting.copy(), None
             self._sent = (self._sent + 1) % WRAP
             frame[0] = self._sent
+            self._next = self._share.sent(id(self), time.monotonic() - self._asked)
             # The slot is free again: waiting for the acknowledgement instead would
             # allow one frame in flight and halve the frame rate.
             self._changed.notify_all()

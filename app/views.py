@@ -7,6 +7,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.serving import Unbusy
 from stein_core import Frame
 
 HERE = Path(__file__).parent
@@ -69,7 +70,7 @@ def rows(frame: Frame) -> np.ndarray:
     return flat.reshape(-1, 8)
 
 
-class Stage(JSComponent):
+class Stage(Unbusy, JSComponent):
     """Up to three cards side by side, each with its read-outs.
 
     scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index

@@ -9,6 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.serving import Unbusy
 from app.wave_measures import Seen
 from app.wave_nuts import Compared
 from app.wave_setup import SHOWN, WaveSetup, label_of
@@ -35,7 +36,7 @@ def title_of(setup: WaveSetup) -> str:
     return f"h = {setup.width}, {dim_of(setup.width):,} weights"
 
 
-class WaveStage(JSComponent):
+class WaveStage(Unbusy, JSComponent):
     """A panel for each method, a row for each network, sharing axes and data points.
 
     on_message: gets every message dict of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},

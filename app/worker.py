@@ -79,6 +79,7 @@ class Worker:
 
     def _put(self, command, *arguments):
         self._commands.put((command, arguments))
+        self._streamer.hurry()
 
     def _sleep(self, on: bool):
         self._awake, self._dirty = not on, True

@@ -25,6 +25,9 @@ class Screen:
     def wait_slot(self, timeout):
         return not self.closed
 
+    def hurry(self):
+        pass
+
     def publish(self, frame):
         self.frames.append(frame)
 

@@ -1,19 +1,21 @@
 """Streamer without a browser: a list of callbacks stands in for the event loop."""
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from app.stream import WRAP, Streamer
+from app.stream import WRAP, Share, Streamer
 
 
 class Loop:
     """A hand-cranked event loop that records what was sent."""
 
-    def __init__(self):
+    def __init__(self, share=None):
+        share = share or SimpleNamespace(sent=lambda page, waited: 0.0)
         self.callbacks, self.sent = [], []
-        self.streamer = Streamer(self.sent.append, self.callbacks.append)
+        self.streamer = Streamer(self.sent.append, self.callbacks.append, share=share)
 
     def turn(self):
         while self.callbacks:
@@ -205,3 +207,53 @@ def test_acked_per_second_counts_drawn_frames_of_the_last_second(loop, monkeypat
     assert loop.streamer.acked_per_second == 2
     now[0] += 2
     assert loop.streamer.acked_per_second == 0
+
+
+def test_pages_that_send_have_equal_shares_of_what_the_loop_manages(monkeypatch):
+    now, share = [100.0], Share()
+    monkeypatch.setattr("app.stream.time.monotonic", lambda: now[0])
+    for _ in range(5):
+        for page in range(10):
+            due = share.sent(page, waited=0.0)
+        now[0] += 0.05
+    assert due - (now[0] - 0.05) == pytest.approx(10 / share.rate)
+    now[0] += 2  # all others have gone
+    assert share.sent(0, 0.0) - now[0] == pytest.approx(1 / share.rate)
+
+
+@pytest.mark.parametrize("late, most", [(0.1, True), (0.3, False)])
+def test_the_rate_falls_where_more_than_one_frame_in_six_is_late(late, most):
+    share, chance = Share(), np.random.default_rng(0)
+    for _ in range(20_000):
+        share.sent(0, 2 * Share.LATE if chance.random() < late else 0.0)
+    assert (share.rate > 900) == most and (share.rate < 70) != most
+
+
+def test_a_frame_is_held_back_until_its_share_is_due_but_not_where_somebody_hurries():
+    loop = Loop(share=SimpleNamespace(sent=lambda page, waited: time.monotonic() + 0.2))
+    loop.publish(0)
+    loop.turn()
+    began = time.monotonic()
+    assert not loop.streamer.wait_slot(0.05)
+    assert loop.streamer.wait_slot(1) and 0.15 < time.monotonic() - began < 0.4
+    loop.publish(1)
+    loop.turn()
+    loop.streamer.ack(2)
+    loop.streamer.hurry()
+    assert not loop.streamer.wait_slot(1)  # first the worker looks at its commands
+    began = time.monotonic()
+    assert loop.streamer.wait_slot(1) and time.monotonic() - began < 0.1
+    assert not loop.streamer.wait_slot(0.05)
+
+
+def test_hurry_wakes_a_worker_that_waits(loop):
+    for value in range(2):
+        loop.publish(value)
+        loop.turn()
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(loop.streamer.wait_slot(10)))
+    waiter.start()
+    time.sleep(0.05)
+    loop.streamer.hurry()
+    waiter.join(2)
+    assert answers == [False]

@@ -33,10 +33,10 @@ async def turn_sliders(visitors: list[Visitor], until: float) -> None:
     """Each moves alpha about every three seconds, at moments of its own."""
 
     async def one(visitor: Visitor, number: int):
-        stop = 30
+        stop = 55
         await asyncio.sleep(3 * number / len(visitors))
         while time.monotonic() < until - 2:
-            stop = 60 - stop
+            stop = 120 - stop  # alpha 0.5 or 1.6
             await visitor.turn("alpha", stop)
             await asyncio.sleep(3)
 
@@ -46,7 +46,7 @@ async def turn_sliders(visitors: list[Visitor], until: float) -> None:
 async def crowd(server: Server, options) -> None:
     pid = server.process.pid
     before = memory(pid)
-    playing = [Visitor(server.url, options.query) for _ in range(options.playing)]
+    playing = [Visitor(server.url, options.query, turns=True) for _ in range(options.playing)]
     paused, hidden = ([Visitor(server.url, options.query) for _ in range(n)] for n in (options.idle, options.hidden))
     for visitor in playing + paused + hidden:
         await visitor.open()
@@ -56,7 +56,7 @@ async def crowd(server: Server, options) -> None:
     for visitor in hidden:
         visitor.visible = False
     await asyncio.sleep(options.settle)
-    seconds = options.seconds
+    seconds, own = options.seconds, time.process_time()
     seen, sent, spent, began = [len(v.pictures) for v in playing], sum(v.bytes for v in playing), cpu(pid), time.monotonic()
     await turn_sliders(playing, began + seconds)
     await asyncio.sleep(max(0.0, began + seconds - time.monotonic()))
@@ -72,6 +72,7 @@ async def crowd(server: Server, options) -> None:
         print(f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
               f"most {waits[-1]:.0f} ms ({len(waits)} moves)")  # fmt: skip
         print(f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU")
+    print(f"visitors: {100 * (time.process_time() - own) / seconds:.0f} % of a core")
     print(f"server: {100 * spent / seconds:.0f} % of a core, {memory(pid):.0f} MB, {(memory(pid) - before) / everyone:.1f} MB a visitor")
 
 

@@ -21,16 +21,17 @@ AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the 
 
 
 class Visitor:
-    """One open page. pictures: when each came; bytes: of all messages; waits: seconds that each slider's answer took."""
+    """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose answers
+    are timed in waits (seconds)."""
 
-    def __init__(self, url: str, query: str = ""):
-        self.url, self.query = url, query
+    def __init__(self, url: str, query: str = "", turns: bool = False):
+        self.url, self.query, self.turns = url, query, turns
         self.pictures: list[float] = []
         self.waits: list[float] = []
-        self.news: list[str] = []  # the status line's texts, newest last
         self.bytes, self.last, self.row = 0, None, 0
-        self.visible = True
+        self.visible, self.repulsion = True, 0.0
         self._turned: tuple[float, Any] | None = None
+        self._reading, self._writing = None, asyncio.Lock()
 
     async def open(self) -> None:
         """Load the page, pull its document and say that it is ready, as a browser does."""
@@ -56,8 +57,8 @@ class Visitor:
         raise LookupError(f"no slider {label!r}")
 
     async def turn(self, label: str, value: float) -> None:
-        """Move a slider to a stop or value; the answer is the third picture from now: two may be on their way already."""
-        self._turned = time.monotonic(), len(self.pictures) + 3
+        """Move a slider to a stop or value. Of alpha the answer is the first picture whose repulsion has jumped."""
+        self._turned = time.monotonic(), self.repulsion
         await self._change(self.slider(label), "value", value)
 
     async def key(self, name: str) -> None:
@@ -67,12 +68,13 @@ class Visitor:
     async def watch(self, until: float) -> None:
         """Take what comes and acknowledge pictures until a moment of time.monotonic()."""
         while (left := until - time.monotonic()) > 0:
-            try:
-                header, content, buffers = await asyncio.wait_for(self._message(), min(left, AGAIN))
-            except asyncio.TimeoutError:
+            self._reading = self._reading or asyncio.ensure_future(self._message())  # goes on where the time is over
+            if not (await asyncio.wait({self._reading}, timeout=min(left, AGAIN)))[0]:
                 if self.visible and self.last is not None:
                     await self._acknowledge()
                 continue
+            reading, self._reading = self._reading, None
+            _, content, buffers = reading.result()
             for event in content.get("events", ()):
                 data = event.get("msg_data", {}).get("values", {})
                 if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage in json.dumps(data):
@@ -90,7 +92,8 @@ class Visitor:
         now = time.monotonic()
         self.pictures.append(now)
         self.last, self.row = float(frame[0]), int(frame[1])
-        if self._turned and len(self.pictures) >= self._turned[1]:
+        self.repulsion = repulsion(frame) if self.turns else 0.0
+        if self._turned and abs(self.repulsion / self._turned[1] - 1) > 0.3:
             self.waits.append(now - self._turned[0])
             self._turned = None
         if self.visible:
@@ -112,8 +115,9 @@ class Visitor:
         await self._send("PATCH-DOC", {"events": [{"kind": "ModelChanged", "model": {"id": model}, "attr": attribute, "new": value}]})
 
     async def _send(self, kind: str, content: dict) -> None:
-        for part in ({"msgid": uuid.uuid4().hex, "msgtype": kind}, {}, content):
-            await self.socket.write_message(json.dumps(part))
+        async with self._writing:
+            for part in ({"msgid": uuid.uuid4().hex, "msgtype": kind}, {}, content):
+                await self.socket.write_message(json.dumps(part))
 
     async def _message(self) -> tuple[dict, dict, list[bytes]]:
         parts = [json.loads(await self._part()) for _ in range(3)]
@@ -129,6 +133,13 @@ class Visitor:
             raise ConnectionError("the server has closed the connection")
         self.bytes += len(part)
         return part
+
+
+def repulsion(frame: np.ndarray) -> float:
+    """Mean length of the repulsion on the particles of a picture's first panel, see `app.views.pack`."""
+    count, _, _, _, metrics, fixed = frame[2:8].astype(int)
+    rows = frame[8 + metrics + 2 * fixed :][: 8 * count].reshape(count, 8)
+    return float(np.hypot(rows[:, 6], rows[:, 7]).mean())
 
 
 def objects(tree: Any) -> Iterator[dict]:
