@@ -58,6 +58,8 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
             assert cell["metadata"].get("jupyter", {}).get("source_hidden"), "the code would give the solution away"
         shown += source.rstrip().endswith(".servable()")
     assert "start()" in "".join(cells_of(path, "code")[0]["source"]) and shown >= 2
+    code = "".join("".join(cell["source"]) for cell in cells_of(path, "code"))
+    assert '"black"' not in code and '"white"' not in code, "what is drawn has to be seen in the dark theme and in the light one"
     for cell in cells_of(path, "markdown"):
         source = "".join(cell["source"])
         try:  # Panel pastes it like this into the script that it serves
