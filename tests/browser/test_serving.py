@@ -1,10 +1,12 @@
-"""Two processes behind nginx, with the configuration that the README names."""
+"""Serving to many, as the README says: two processes behind nginx, a password, and who may connect."""
 
+import re
 import shutil
 import socket
 import subprocess
 import time
 import urllib.request
+from http.client import HTTPConnection
 
 import pytest
 from chromium import ROOT, Server, Tab
@@ -66,3 +68,37 @@ def test_visitors_stay_on_the_process_that_their_cookie_says(chromium, proxied):
         tab.wait("location.search.includes('alpha')")
         tab.close()
     assert visits() == [2 * n for n in before]
+
+
+def test_a_password_is_asked_for_without_the_internet_and_only_the_right_one_opens_the_app(chromium, tmp_path):
+    login = ["--basic-login-template", str(ROOT / "assets" / "login.html")]
+    server = Server(tmp_path, ["--basic-auth", "right horse", "--cookie-secret", "any long text", *login])
+    tab = Tab(chromium, server, "?page=notation", ready="document.querySelector('input[name=password]')")
+    try:
+        for password, shown in (("wrong", "Invalid username or password"), ("right horse", "Notation and references")):
+            tab.page.get_by_label("Name").fill("me")
+            tab.page.get_by_label("Password").fill(password)
+            tab.page.get_by_role("button", name="Log in").click()
+            if password == "right horse":
+                tab.page.wait_for_url("**/app*")
+                tab.page.goto(server.url + "?page=notation")
+            tab.page.get_by_text(shown).first.wait_for()
+        tab.close()  # no error in its console, and every request was local
+    finally:
+        server.stop()
+    assert "Traceback" not in server.log()
+
+
+def test_a_page_of_another_address_gets_no_connection(server):
+    host = server.url.split("/")[2]
+    token = re.search(r'"token":"([^"]+)"', urllib.request.urlopen(server.url).read().decode()).group(1)
+    answers = []
+    for origin in (f"http://{host}", "http://elsewhere.example"):
+        connection = HTTPConnection(host)
+        connection.request("GET", "/app/ws", headers={
+            "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": f"bokeh, {token}",
+        })  # fmt: skip
+        answers.append(connection.getresponse().status)
+        connection.close()
+    assert answers == [101, 403]
