@@ -1,5 +1,7 @@
 """What goes wrong is said, and nothing is lost: memory, disk, scores that are no number."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,3 +103,11 @@ def test_an_exception_inside_a_method_leaves_the_others(capsys):
     finally:
         del METHODS._entries["faulty"]
     assert collect(Recipe(Spec("gaussian", 2, "svgd", capacity=8)), 5)[-1].finite
+
+
+def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything():
+    """Nothing waits or measures by the clock on the wall, which is set forward, back, and by daylight saving."""
+    root = Path(__file__).resolve().parents[1]
+    sources = [file for folder in ("app", "stein_core") for kind in ("*.py", "*.js") for file in (root / folder).rglob(kind)]
+    found = [f"{file.name}: {word}" for file in sources for word in ("time.time(", "Date.now(", "datetime.now(") if word in file.read_text()]
+    assert len(sources) > 50 and not found

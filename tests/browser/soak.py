@@ -69,7 +69,7 @@ async def drive(server: Server, chance: random.Random, minutes: float, pid: int)
     """Visitors until the time is over; memory once a minute."""
     began, here, seen, visits = time.monotonic(), set(), [], 0
     while (gone := (time.monotonic() - began) / 60) < minutes:
-        here = {stay for stay in here if not stay.done() or stay.result()}
+        here = {stay for stay in here if not stay.done() or stay.result()}  # a stay that has failed raises here
         while len(here) < MOST:
             visits += 1
             stay = live(Visitor(server.url, chance.choice(LINKS)), chance, chance.uniform(1, 40))
@@ -93,12 +93,15 @@ def main() -> int:
     environment = {**os.environ, "STEINLAB_COUNTS": str(file)}
     server = Server(folder, ["--warm"], environment, [str(Path(__file__).with_name("watched.py"))])
     chance, problems = random.Random(options.seed), []
-    asyncio.run(drive(server, chance, min(2, options.minutes), server.process.pid))  # every program is compiled once
-    time.sleep(GONE)
-    before = counts(server, file)
-    seen = asyncio.run(drive(server, chance, options.minutes, server.process.pid))
-    time.sleep(GONE)
-    after = counts(server, file)
+    try:
+        asyncio.run(drive(server, chance, min(2, options.minutes), server.process.pid))  # every program is compiled once
+        time.sleep(GONE)
+        before = counts(server, file)
+        seen = asyncio.run(drive(server, chance, options.minutes, server.process.pid))
+        time.sleep(GONE)
+        after = counts(server, file)
+    finally:
+        server.stop()
     print(f"before: {before}\nafter:  {after}")
     for kind in ("sessions", "runs"):
         if after[kind]:
@@ -110,7 +113,6 @@ def main() -> int:
         problems.append(f"memory grew from {half:.0f} MB at half time to {end:.0f} MB")
     if "Traceback" in server.log() or "ERROR" in server.log():
         problems.append(f"the log has errors:\n{server.log()[-5000:]}")
-    server.stop()
     print("\n".join(problems) or "nothing is left over, memory is flat, nothing went wrong")
     return bool(problems)
 

@@ -1,15 +1,18 @@
 """Serving to many, as the README says: two processes behind nginx, a password, and who may connect."""
 
+import asyncio
 import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from http.client import HTTPConnection
 
 import pytest
 from chromium import ROOT, Server, Tab
+from visitors import Visitor
 
 pytestmark = pytest.mark.browser
 
@@ -102,3 +105,27 @@ def test_a_page_of_another_address_gets_no_connection(server):
         answers.append(connection.getresponse().status)
         connection.close()
     assert answers == [101, 403]
+
+
+def test_a_browser_that_vanishes_in_the_middle_of_a_picture_is_no_error(server):
+    """The log of this server has to be without a traceback in the end."""
+    seen = []
+
+    async def visits():
+        gone, stays = (Visitor(server.url, "?target=oring&methods=svgd") for _ in range(2))
+        await gone.open()
+        await stays.open()
+        watching = asyncio.create_task(stays.watch(time.monotonic() + 6))
+        await gone.watch(time.monotonic() + 3)
+        gone.kill()
+        before = len(stays.pictures)
+        await watching
+        seen.extend([len(gone.pictures), before, len(stays.pictures)])
+        await stays.close()
+
+    thread = threading.Thread(target=asyncio.run, args=[visits()])  # Playwright's own loop runs on this one
+    thread.start()
+    thread.join(120)
+    gone, before, after = seen
+    assert gone > 2 and after > before + 5
+    assert "Traceback" not in server.log(), server.log()[-3000:]

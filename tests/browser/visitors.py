@@ -58,7 +58,7 @@ class Visitor:
 
     async def turn(self, label: str, value: float) -> None:
         """Move a slider to a stop or value. Of alpha the answer is the first picture whose repulsion has jumped."""
-        self._turned = time.monotonic(), self.repulsion
+        self._turned = (time.monotonic(), self.repulsion) if self.turns else None
         await self._change(self.slider(label), "value", value)
 
     async def key(self, name: str) -> None:
