@@ -21,9 +21,9 @@ from bokeh.plotting import figure
 from app.collapse import AXES, QUANTITIES, RESVGD, Grid
 from app.collapse_laws import Curve
 from app.collapse_points import Point, Series, names_of, place
+from app.figures import COLOURS
 
 # Okabe & Ito's colours that are seen on white and on black; 7 colours and 8 markers: 56 series that differ.
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
 GREY = "#888888"
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
