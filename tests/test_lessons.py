@@ -285,7 +285,7 @@ def test_the_readmes_code_runs(monkeypatch, capsys):
 
 def test_the_readmes_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = re.findall(r"python -m stein_core (.*)", (ROOT / "README.md").read_text())
+    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(lines) == 7  # sweeps, NUTS and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
