@@ -82,11 +82,17 @@ class Visitor:
 
     async def close(self) -> None:
         """Leave, as a tab that is closed."""
+        self._stop_reading()
         self.socket.close()
 
     def kill(self) -> None:
         """Vanish without a word, as a machine that loses power."""
+        self._stop_reading()
         self.socket.protocol.stream.close()
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading.cancel()
 
     async def _picture(self, frame: np.ndarray) -> None:
         now = time.monotonic()
