@@ -23,7 +23,7 @@ from app.collapse_laws import Curve
 from app.collapse_points import Point, Series, names_of, place
 from app.figures import COLOURS
 
-# Okabe & Ito's colours that are seen on white and on black; 7 colours and 8 markers: 56 series that differ.
+# With 7 colours these are 56 series that differ.
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
 GREY = "#888888"
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
