@@ -77,7 +77,7 @@ class Tab:
             viewport={"width": 1280, "height": 720}, permissions=["clipboard-read", "clipboard-write"]
         )
         self.page = self.context.new_page()
-        self.page.set_default_timeout(1000 * PATIENCE)
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.server, self.errors, self.requests = server, [], []
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
@@ -130,7 +130,7 @@ class Tab:
         """Wait until a button can be clicked, or cannot."""
         from playwright.sync_api import expect
 
-        expect(self.button(name)).to_be_enabled(enabled=enabled, timeout=1000 * PATIENCE)
+        expect(self.button(name)).to_be_enabled(enabled=enabled)
 
     def slide(self, label: str, keys: str, times: int = 1):
         slider = self.page.get_by_role("slider", name=label).first

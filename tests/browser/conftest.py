@@ -1,7 +1,7 @@
 """The server and the browser that all browser tests share."""
 
 import pytest
-from chromium import FLAGS, Server, Tab, executable
+from chromium import FLAGS, PATIENCE, Server, Tab, executable
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,7 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="session")
 def chromium():
     sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=1000 * PATIENCE)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         yield browser

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from chromium import Tab
+from chromium import PATIENCE, Tab
 
 pytestmark = pytest.mark.browser
 
@@ -27,8 +27,8 @@ def open_page(chromium, server):
         tab.close()
 
 
-def at_cell(tab, text, seconds=15):
-    tab.page.get_by_text(text, exact=True).wait_for(timeout=1000 * seconds)
+def at_cell(tab, text):
+    tab.page.get_by_text(text, exact=True).wait_for()
 
 
 def next_cell(tab):
@@ -45,10 +45,10 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     for cell in range(3, 6):
         next_cell(tab)
         at_cell(tab, f"cell {cell} of 13")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
     before = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while (link := tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")) == before:
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -57,27 +57,27 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
         next_cell(tab)
         at_cell(tab, f"cell {cell} of 13")
     next_cell(tab)
-    tab.page.get_by_role("slider", name="width").wait_for(timeout=30_000)
-    tab.wait(f"({DATA})().length > 2", 30)
+    tab.page.get_by_role("slider", name="width").wait_for()
+    tab.wait(f"({DATA})().length > 2")
     drawn = tab.page.evaluate(DATA)
     tab.slide("width", "ArrowRight", 10)
-    tab.page.wait_for_function(f"before => JSON.stringify(({DATA})()) !== before", arg=str(drawn).replace(" ", ""), timeout=15_000)
+    tab.page.wait_for_function(f"before => JSON.stringify(({DATA})()) !== before", arg=str(drawn).replace(" ", ""))
     for cell in range(10, 14):
         next_cell(tab)
-        at_cell(tab, f"cell {cell} of 13", 60)
+        at_cell(tab, f"cell {cell} of 13")
     tab.page.get_by_text("Solution", exact=True).click()
     tab.page.get_by_text("Raise alpha and they part").wait_for()
     tab.page.get_by_role("button", name="Next lesson").wait_for()
     with tab.context.expect_page() as popup:
         tab.page.get_by_role("link", name="Open in Particles").last.click()
-    popup.value.wait_for_function("window.steinlab && window.steinlab.frames > 0", timeout=90_000)
+    popup.value.wait_for_function("window.steinlab && window.steinlab.frames > 0")
     assert popup.value.evaluate("window.steinlab.count") == [2]
     popup.value.close()
 
 
 def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
     sync_api = pytest.importorskip("playwright.sync_api")
     sync_api.expect(tab.page.locator("#cell-4")).to_be_in_viewport()
     sync_api.expect(tab.page.locator("#cell-0")).not_to_be_in_viewport()
@@ -85,7 +85,7 @@ def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     for key, cell in (("n", 6), ("Shift+Enter", 7), ("p", 6), ("n", 7)):
         tab.page.keyboard.press(key)
         tab.page.wait_for_url(f"**cell={cell}")
-        table.wait_for(state="visible" if cell == 7 else "hidden", timeout=90_000)
+        table.wait_for(state="visible" if cell == 7 else "hidden")
     tab.button("Restart").click()
     tab.page.wait_for_url("**cell=2")
     tab.page.get_by_role("link", name="One particle is gradient ascent").click()
@@ -97,7 +97,7 @@ def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
 
 def test_a_hidden_lesson_rests(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5", 90)
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
     lesson = tab.page.evaluate_handle("window.steinlab")
     tab.choose("Lessons", "Notation and references")
     tab.page.get_by_role("heading", name="Notation and references").wait_for()
@@ -106,7 +106,7 @@ def test_a_hidden_lesson_rests(open_page):
     time.sleep(1)
     assert lesson.evaluate("hook => hook.frames") == frames
     tab.choose("Notation and references", "Lessons")
-    tab.wait(f"window.steinlab.frames > {frames} + 5", 20)
+    tab.wait(f"window.steinlab.frames > {frames} + 5")
 
 
 def test_a_lesson_that_is_not_there_is_said(open_page):

@@ -15,7 +15,7 @@ def test_pages_are_kept_and_rest_while_hidden(open_tab):
     first = tab.page.evaluate_handle("window.steinlab")
     tab.choose("Particles", "Location and variance")
     tab.page.wait_for_url("**page=location*")
-    tab.wait("window.steinlab.count[0] === 2", 90)
+    tab.wait("window.steinlab.count[0] === 2")
     assert tab.page.locator("canvas.plot:visible").count() >= 2
     at = first.evaluate("hook => hook.step[0]")
     time.sleep(0.7)
@@ -47,10 +47,10 @@ def test_a_deep_link_opens_its_page_and_back_after_a_reload_builds_the_other(ope
     tab.choose("Particles", "Location and variance")
     tab.page.wait_for_url("**page=location*")
     tab.page.reload()
-    tab.wait("window.steinlab && window.steinlab.count[0] === 2", 60)
+    tab.wait("window.steinlab && window.steinlab.count[0] === 2")
     assert tab.page.get_by_text("Challenger O-rings").count() == 0  # the other page is not even built
     tab.page.go_back()
-    tab.wait("window.steinlab && window.steinlab.count.length === 1 && window.steinlab.count[0] === 20", 60)
+    tab.wait("window.steinlab && window.steinlab.count.length === 1 && window.steinlab.count[0] === 20")
     tab.page.wait_for_url("**seed=3*")
 
 

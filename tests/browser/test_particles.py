@@ -16,7 +16,7 @@ SMALL = "?target=gaussian&methods=svgd"  # one cheap panel; the first tab's prog
 
 def test_plays_at_once_on_a_real_posterior(open_tab):
     tab = open_tab("?page=particles")
-    assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
+    tab.page.get_by_text("Challenger O-rings").first.wait_for()
     first = tab.step()
     tab.wait(f"window.steinlab.step[0] > {first} + 10 && window.steinlab.step[1] > {first} + 10")
     assert tab.stage("count") == [20, 20]
@@ -190,7 +190,7 @@ def test_exports(open_tab, tmp_path):
 def test_divergence_is_said_and_reset_offered(open_tab):
     tab = open_tab(SMALL + "&optimizer=sgd&method.step_size=1000.0")
     banner = tab.page.locator(".banner")
-    tab.page.get_by_text("diverged at step").wait_for(timeout=60000)
+    tab.page.get_by_text("diverged at step").wait_for()
     assert "SVGD diverged at step" in banner.inner_text() and "Reset" in banner.inner_text()
     assert np.isfinite(np.array(tab.rows())).all()
 
@@ -199,7 +199,7 @@ def test_a_wrong_link_is_explained_and_the_default_shown(open_tab):
     tab = open_tab("?target=rign&methods=svgd&method.alpha=lots")
     text = tab.page.get_by_text("unknown target").first.inner_text()
     assert "did you mean 'ring'" in text and "'lots' is not a number" in text
-    assert tab.page.get_by_text("Challenger O-rings").first.is_visible()
+    tab.page.get_by_text("Challenger O-rings").first.wait_for()
 
 
 def test_a_link_cannot_bring_markup_into_the_page(open_tab):
@@ -257,7 +257,7 @@ def test_a_closed_tab_leaves_no_thread(open_tab, server):
     assert server.threads() >= before + 3
     for tab in tabs:
         tab.context.close()
-    end = time.monotonic() + 90
+    end = time.monotonic() + PATIENCE
     while server.threads() > before and time.monotonic() < end:
         time.sleep(0.5)
     assert server.threads() <= before

@@ -40,7 +40,7 @@ class Wave(Tab):
         return int(self.page.get_by_text("step ").first.inner_text().split("·")[0].removeprefix("step ").replace(",", ""))
 
     def said(self, text: str):
-        self.page.get_by_text(text).first.wait_for(timeout=60_000)
+        self.page.get_by_text(text).first.wait_for()
 
     def pause(self):
         self.button("Pause").click()
@@ -86,7 +86,7 @@ def test_a_point_is_added_moved_and_deleted_and_the_data_come_back(open_wave):
     tab.wait("location.search.includes('data=')")
     tab.said("the data differ from the shipped")
     tab.until("p.nuts.length === 0")
-    assert tab.button("Compute NUTS here").is_visible()
+    tab.button("Compute NUTS here").wait_for()
     tab.page.mouse.move(*tab.at(0.4, 6))
     tab.page.mouse.down()
     (x, low), (_, high) = tab.at(0.4, 6), tab.at(0.4, 8)
@@ -254,6 +254,7 @@ def test_the_recovery_table_opens_and_its_job_can_be_cancelled(open_wave):
     tab.page.get_by_text("Recovery point: SVGD").click()
     tab.said("> 256")
     tab.said("leaves the 1/m out")
+    tab.said("Ours: 100 runs")
     tab.button("Compute here").click()
     tab.button("Cancel").click()
     tab.button("Compute here").wait_for()
