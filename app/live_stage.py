@@ -22,6 +22,7 @@ from stein_core.registry import unknown
 
 MARKS = ("attract", "repulse", "guides", "trails")
 DRAWN = ("attract", "repulse", "guides")
+BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border-radius: 4px }"  # as Jupyter has no design of Panel's
 
 
 class LiveStage(Output):
@@ -49,13 +50,17 @@ class LiveStage(Output):
                 ("Reset", 80, lambda event: self.session.reset()),
             )
         ]
-        if kit is pmui:
-            for button in (self.play, *others):
+        for button in (self.play, *others):
+            if kit is pmui:
                 button.param.update(size="small", variant="contained" if button is self.play else "outlined")
+            else:
+                button.stylesheets = [BORDER]
         self.onward = pn.pane.HTML("", margin=(10, 8))
         self.knobs = {name: widget(all_knobs()[name], self.turned, kit) for name in sliders}
         for made in self.knobs.values():
-            made.param.update(width=280, min_width=180, max_width=290, styles={"flex": "1 1 180px"})
+            made.param.update(width=280, min_width=180, max_width=290)
+            if kit is pmui:  # a slider of the other kit's hands its styles on to its parts
+                made.styles = {"flex": "1 1 180px"}
         self.show_knobs({name: setup.knobs.get(name, all_knobs()[name].default) for name in self.knobs})
         self.show_link()
         wide = {"sizing_mode": "stretch_width", "align_items": "center"}

@@ -176,13 +176,16 @@ export function render({model, el}) {
     });
   }
 
-  // Once a second: the text for screen readers, and an acknowledgement again if frames stopped,
-  // since the last one may have been lost with a broken connection.
+  // Once a second: the text for screen readers, and again what may have been lost with a broken connection: that it is
+  // ready, or the last acknowledgement.
   function tick() {
     panels.forEach((panel, p) => {
       const text = `${cards[p].title}: step ${panel.step}, ${panel.count} particles`;
       if (cards[p].canvas.ariaLabel !== text) cards[p].canvas.ariaLabel = text;
     });
+    if (model.embedded && !drawn && !model.scene.cards && !model.status) {
+      model.send_msg({ready: true});  // Jupyter loses what is said while its kernel is busy
+    }
     if (drawn && seen && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
       model.send_msg({ack: drawn[0], idle: true});
     }
