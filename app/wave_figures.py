@@ -18,7 +18,7 @@ from stein_core.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
 GREY = "#808080"
-SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "wave_widths.json"
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
 CLAIM = {"svgd": True, "annealed": True, "smi": False}  # whose band the SMI paper says narrows from h = 5 to h = 100
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill")
 
@@ -71,10 +71,10 @@ class Widths:
         self.lines.data, self.dots.data = lines, dots
 
 
-@lru_cache(maxsize=1)
-def shipped_rows() -> list[dict[str, Any]]:
-    """The rows of the shipped sweep over widths; none without its file."""
-    return json.loads(SHIPPED.read_text())["rows"] if SHIPPED.exists() else []
+@lru_cache(maxsize=2)
+def shipped_rows(sweep: str) -> list[dict[str, Any]]:
+    """The rows of a sweep that came with the app: "widths" or "recovery"."""
+    return json.loads((ASSETS / f"wave_{sweep}.json").read_text())["rows"]
 
 
 def spreads(rows: list[dict[str, Any]]) -> dict[str, dict[int, Spread]]:

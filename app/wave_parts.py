@@ -53,7 +53,6 @@ WIDTHS_KEY = (
     "you have trained, at its last step; crosses: NUTS. A band without width has no place here. "
 )
 SWEEP = "Pale: the shipped sweep, 15,000 steps, mean and standard deviation over seeds. "
-NO_SWEEP = "No shipped sweep yet: train at several widths to see which bands close."
 HELP = (
     "The band of f is what the network may be; the band of y adds the noise of a new observation. LPPD: log predictive "
     "density of the wave's test points, higher is better; coverage: share of 120 of them within the band of y. Both "

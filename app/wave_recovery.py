@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 
 from app.job_bar import JobBar
 from app.jobs import Job, SweepJob, in_background, store
+from app.wave_figures import shipped_rows
 from app.wave_parts import CSS
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
@@ -35,7 +36,7 @@ class Recovery:
 
     def __init__(self, post: Callable[[dict], None], refused: Callable[[str], None]):
         self.post, self.refused = post, refused
-        self.rows: dict[str, dict[str, Any]] | None = None
+        self.rows: dict[str, dict[str, Any]] | None = None  # those computed on this machine, by key
         self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
         self.panel = pmui.Accordion(
             ("Recovery point: SVGD particles that beat five of SMI", self.column), sizing_mode="stretch_width", margin=(4, 8),
@@ -54,10 +55,10 @@ class Recovery:
         self.most = pmui.DiscreteSlider(label="SVGD particles up to", options=list(COUNTS), value=32, width=180, margin=(4, 16))
         self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
-        self.table = pn.pane.HTML("", margin=(4, 8))
+        self.table, self.origin = pn.pane.HTML("", margin=(4, 8)), pmui.Typography("", variant="caption", margin=(2, 10))
         text = {"variant": "caption", "sizing_mode": "stretch_width", "margin": (2, 10)}
         self.column[:] = [
-            pmui.Typography(ABOUT, **text), self.table, pmui.FlexBox(self.inflated, align_items="center"),
+            pmui.Typography(ABOUT, **text), self.table, self.origin, pmui.FlexBox(self.inflated, align_items="center"),
             pmui.Typography(INFLATED, **text),
             pmui.FlexBox(self.width, self.seeds, self.most, *self.jobs.widgets, align_items="center"),
         ]  # fmt: skip
@@ -94,7 +95,10 @@ class Recovery:
 
     def show(self) -> None:
         """The table of what is known."""
-        self.table.object = table_of(list(self.rows.values()), self.inflated.value)
+        rows = {row["key"]: row for row in shipped_rows("recovery")} | self.rows
+        self.table.object = table_of(list(rows.values()), self.inflated.value)
+        counted = f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the others shipped."
+        self.origin.object = f"{counted} {never(list(rows.values()))}"
 
 
 def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
@@ -110,6 +114,18 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
         lines.append(f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>")
     heads = "".join(f"<th>{region}, {whose}</th>" for whose in ("published", "ours") for region in WAVE_REGIONS)
     return f'{CSS}<div class="scroll"><table class="wave"><tr><th></th>{heads}<th>seeds</th></tr>{"".join(lines)}</table></div>'
+
+
+def never(rows: list[dict[str, Any]]) -> str:
+    """A sentence for each width where, inside the clusters, the worst run of SMI beats the best of SVGD."""
+    said = []
+    for width in PUBLISHED:
+        smi, svgd = (
+            [row["lppd_in"] for row in rows if row["dim"] == dim_of(width) and row["method"] == method] for method in ("smi", "svgd")
+        )
+        if smi and svgd and max(svgd) < min(smi):
+            said.append(f"In, h = {width}: the best run of SVGD reaches {max(svgd):.1f}, the worst of SMI {min(smi):.1f}.")
+    return " ".join(said)
 
 
 def text_of(point: float | None, most: int) -> str:

@@ -9,17 +9,19 @@ import pytest
 
 from app import jobs, wave_nuts
 from app.stream import Streamer
-from app.wave_figures import narrowing, spreads
+from app.wave_figures import narrowing, shipped_rows, spreads
 from app.wave_measures import AT, GAP, Seen, measure, seen
 from app.wave_nuts import NutsJob
 from app.wave_parts import nuts_sentence, table
-from app.wave_recovery import table_of
+from app.wave_recovery import STOP, never, table_of
 from app.wave_session import Picture, WaveSession, moved
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.wave_stage import pack
 from stein_core import compile
 from stein_core.bands import Band
 from stein_core.nuts import Reference
+from stein_core.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.sweeps import key_of
 from stein_core.wave import GRID, dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
@@ -172,6 +174,17 @@ def test_recovery_points_stand_beside_the_published_ones():
     assert cells.count("<td>4</td>") == 3 and "&gt; 256" in cells and "<td>1</td>" in cells
     assert table_of(rows, True).count("<td>2</td>") == 2  # 60 and 120 points times log 2 make up for 30
     assert "&gt; 2" in table_of(rows[:3], False)
+
+
+def test_the_shipped_recovery_runs_are_those_of_the_command_and_disagree_with_the_published_table():
+    rows = shipped_rows("recovery")
+    assert {row["key"] for row in rows} == {key_of(recipe, STOP) for recipe in recovery()} and len(rows) == 100
+    ours, inflated = recovery_points(rows)[5], recovery_points(rows, inflated=True)[5]
+    assert ours["In"] is None and ours["Between"] > PUBLISHED[5]["Between"] and ours["Entire"] > PUBLISHED[5]["Entire"]
+    assert all(inflated[region] < (ours[region] or 512) for region in ours)
+    assert never(rows).startswith("In, h = 5: the best run of SVGD") and not never(rows[:0])
+    sure = [row | {"lppd_in": 100.0} if row["method"] == "svgd" and row["seed"] == 3 else row for row in rows]
+    assert not never(sure)
 
 
 def test_a_job_stops_with_the_server(monkeypatch):

@@ -16,7 +16,7 @@ from app.stream import Mailbox, Streamer
 from app.wave_controls import Controls
 from app.wave_figures import Widths, narrowing, shipped_rows, spreads
 from app.wave_nuts_panel import NutsPanel
-from app.wave_parts import HELP, KEY, NO_SWEEP, SWEEP, WIDTHS_KEY, table
+from app.wave_parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
 from app.wave_recovery import Recovery
 from app.wave_session import WaveSession
 from app.wave_setup import MOST_STEPS, WaveSetup
@@ -37,7 +37,7 @@ class WavePage:
         self.loaded = lambda told: self.later(lambda: pn.state.onload(told))
         self.setup, problems = WaveSetup.from_query(query)
         self.shown = True  # it is built to be shown, and the sooner it trains the sooner something moves
-        self.shipped, self.here = spreads(shipped_rows()), {}
+        self.shipped, self.here = spreads(shipped_rows("widths")), {}
         self.sessions: list[WaveSession] = []
         self.streamers: list[Streamer] = []
         self.playing, self.status, self.pace = {}, {}, PACE[3]
@@ -67,7 +67,7 @@ class WavePage:
                     container=True,
                     sizing_mode="stretch_width",
                 ),
-                pmui.Typography(WIDTHS_KEY + (SWEEP + narrowing(shipped_rows()) if self.shipped else NO_SWEEP), margin=(0, 10), **caption),
+                pmui.Typography(WIDTHS_KEY + SWEEP + narrowing(shipped_rows("widths")), margin=(0, 10), **caption),
                 self.recovery.panel,
                 pmui.Typography(HELP, margin=(4, 10), **caption),
                 sizing_mode="stretch_width",
