@@ -160,12 +160,13 @@ class Session(Worker):
     def _look(self):
         run, self._dirty = self._run, False
         now, (then, step) = time.monotonic(), self._told
-        measure = not self._playing or now - self._measured > MEASURE_EVERY
+        moving = self._playing or run.clock < self._goal
+        measure = not moving or now - self._measured > MEASURE_EVERY
         frames = run.look(measure)
         if measure:
             self._measured, self.metrics = now, [frame.metrics for frame in frames]
         self._streamer.publish(pack(self._view.panels(run, self.metrics)))
-        if now - then > TELL_EVERY or not self._playing:
+        if now - then > TELL_EVERY or not moving:
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
             history = len(run.history), run.position

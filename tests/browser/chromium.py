@@ -20,6 +20,10 @@ FLAGS = (
 
 PATIENCE = 180  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
 
+# Until Bokeh is idle, Panel's template lays a sheet over the page that takes the clicks.
+UNCOVERED = """(() => { const sheet = document.getElementById('loader');
+  return !sheet || window.Bokeh?.index?.roots[0]?.is_idle && sheet.style.display === 'none'; })()"""
+
 KEEP_SOCKETS = """window.sockets = [];
 window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
 
@@ -85,6 +89,7 @@ class Tab:
         self.page.add_init_script(KEEP_SOCKETS)
         self.page.goto(server.url + query)
         self.wait(ready)
+        self.wait(UNCOVERED)
         self.page.evaluate("navigator.clipboard.writeText('')")  # what an earlier test has copied is still there
 
     def wait(self, condition: str, seconds: float = PATIENCE):
