@@ -27,14 +27,24 @@ def on_server_loaded(server_context):
     prompt_websockets()
     expect_closed_tabs()
     keep_compiled()
-    gc.freeze()  # what is there now stays: looking through it for garbage, again and again, held up every page
+    settle()
 
     def warm():
-        warm_up()
-        time.sleep(AFTER)
-        lessons.warm_up()
+        for prepare in (warm_up, lessons.warm_up):
+            prepare()
+            if not server_context.sessions:  # else what a visitor leaves behind would stay too
+                settle()
+            time.sleep(AFTER)
 
     threading.Thread(target=warm, name="warm-up", daemon=True).start()
+
+
+def settle():
+    """What is there now stays: looking through it for garbage, again and again, held up every page by a quarter of a
+    second. Nor is all that has come since looked through so often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(700, 10, 50)
 
 
 def on_server_unloaded(server_context):

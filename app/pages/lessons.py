@@ -146,8 +146,6 @@ class Lessons:
             block.visible = index < count
         self.cells.extend(self.blocks[len(self.cells) :])
         self.far[self.lesson.key] = max(count, self.far.get(self.lesson.key, 0))
-        if self.begun:
-            self.reading.run_to(count + 1)
         for index in range(count):
             self.rest(index, False)
         for index in range(count, len(self.blocks)):
@@ -155,6 +153,8 @@ class Lessons:
         self.tell(count)
         if scroll and self.begun:
             self.reader.show(min(before, count - 1) if count > before + 1 else count - 1)
+        if self.begun:
+            self.later(lambda: self.reading.run_to(self.shown + 1))  # not before the text is on its way
 
     def tell(self, count: int):
         """The bar below and the list on the left."""
