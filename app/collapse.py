@@ -111,12 +111,12 @@ class Grid:
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple["Grid", list[str]]:
         """The grid of a link, and one sentence for everything in it that was wrong and left out."""
-        wanted, problems = {}, []
+        wanted, problems, known = {}, [], [field.name for field in fields(cls) if field.name != "knobs"]
         # Last: which dims there are depends on the target, and which knobs on everything.
         for name in sorted(query, key=lambda name: (is_knob(name), name == "target")):
             try:
-                if not is_knob(name) and name not in cls.__dataclass_fields__:
-                    raise unknown("field in the link", name, cls.__dataclass_fields__)
+                if not is_knob(name) and name not in known:
+                    raise unknown("field in the link", name, known)
                 wanted[name] = query[name] if is_knob(name) else value_of(name, query[name])
             except ValueError as error:
                 problems.append(str(error))

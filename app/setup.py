@@ -131,7 +131,7 @@ class Setup:
         for name, value in query.items():
             if "." in name:
                 take(knobs={**setup.knobs, name: value})
-            elif name not in cls.__dataclass_fields__:
+            elif name == "knobs" or name not in cls.__dataclass_fields__:
                 problems.append(f"unknown field {name!r} in the link; it was left out.")
         if "changes" in query:
             try:

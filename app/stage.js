@@ -42,7 +42,8 @@ export function render({model, el}) {
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
-  const theme = () => THEMES[model.dark ? "dark" : "light"];
+  const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
+  const theme = () => THEMES[dark() ? "dark" : "light"];
   const look = () => ({theme: theme(), family, hover, bars: backgrounds.length > 1,
     show: {...model.show, trails: model.show.trails && !calm.matches}});
 
@@ -270,7 +271,7 @@ export function render({model, el}) {
   function showTexts() {
     badge.textContent = model.status;
     banner.textContent = model.alarm;
-    root.classList.toggle("dark", model.dark);
+    root.classList.toggle("dark", dark());
   }
 
   // Out of sight it draws nothing, so acknowledges nothing, so the server computes nothing.
@@ -285,10 +286,14 @@ export function render({model, el}) {
   model.on("scene", rebuild);
   model.on("show", repaint);
   model.on(["status", "alarm"], showTexts);
-  model.on("dark", () => { showTexts(); layout(); });
+  const darken = () => { showTexts(); layout(); };
+  const jupyter = new MutationObserver(darken);
+  if (model.embedded) jupyter.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]});
+  model.on("dark", darken);
   model.on("remove", () => {
     resizer.disconnect();
     eye.disconnect();
+    jupyter.disconnect();
     removeEventListener("resize", layout);
     clearInterval(ticker);
     clearTimeout(clickTimer);

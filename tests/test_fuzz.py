@@ -35,7 +35,7 @@ LISTS = st.lists(WORDS, max_size=4).map(",".join)
 CHANGES = st.lists(st.tuples(WORDS, WORDS, WORDS).map("~".join), max_size=3).map(";".join)
 FIELDS = st.sampled_from([
     "target", "methods", "dim", "guide", "optimizer", "draws", "seed", "steps", "changes", "dims", "particles", "alphas", "kernels",
-    "rules", "seeds", "width", "band", "of", "data", *all_knobs(),
+    "rules", "seeds", "width", "band", "of", "data", "knobs", *all_knobs(),
 ])  # fmt: skip
 QUERIES = st.dictionaries(st.one_of(FIELDS, st.text(max_size=8)), st.one_of(WORDS, LISTS, CHANGES), max_size=6)
 SPEC_FIELDS = ["target", "dim", "method", "guide", "optimizer", "draws", "capacity", "seed", "knobs", "changes", "x"]

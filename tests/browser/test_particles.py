@@ -140,45 +140,6 @@ def test_rewind_and_go_on(open_tab):
     tab.wait(f"window.steinlab.step[0] === {past + 1}")
 
 
-ECHOES = """async thumb => {
-  const {data} = [...Bokeh.documents[0]._all_models.values()].find(m => m.data?.attributes.label === "Rewind");
-  const sent = [], tell = value => data.setv({value}, {sync: false}), {setAttribute} = thumb;
-  Bokeh.documents[0].on_change(e => { if (e.model === data && e.attr === "value" && e.sync) sent.push(e.value); });
-  thumb.setAttribute = function(...a) {  // a slow browser: React draws, and writes back in a later turn of the event loop
-    setAttribute.apply(this, a);
-    const end = performance.now() + 20;
-    while (performance.now() < end);
-  };
-  data.setv({end: 40}, {sync: false});
-  let next = null;
-  new MutationObserver(() => {
-    if (next !== null) tell(next);
-    next = null;
-  }).observe(thumb, {attributes: true});
-  for (let value = 10; value < 30; value += 2) {
-    next = value + 1;  // comes when the first value is drawn
-    tell(value);
-    await new Promise(done => setTimeout(done, 200));
-  }
-  return sent;
-}"""
-
-
-@pytest.mark.parametrize("mended", [True, False])
-def test_what_the_server_sets_twice_does_not_come_back_as_a_wish(open_tab, mended):
-    """Without our mend it does; when the second case fails, Panel needs it no more."""
-    tab = open_tab(SMALL + "&steps=40")
-    if not mended:
-        tab.page.add_init_script("Object.defineProperty(Object.prototype, 'echoless', {value: true})")
-        tab.page.reload()
-    tab.wait("window.steinlab?.step[0] === 40")
-    tab.until_settled()
-    sent = tab.page.evaluate(ECHOES, tab.page.get_by_role("slider", name="Rewind").element_handle())
-    assert not sent if mended else sent
-    tab.slide("Rewind", "Home")  # a user's wish counts as ever
-    tab.wait("window.steinlab.step[0] === 0")
-
-
 def test_a_link_gives_the_same_picture(open_tab):
     tab = open_tab("?target=banana&methods=svgd&seed=7")
     tab.wait("window.steinlab.step[0] > 40")

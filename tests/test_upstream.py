@@ -1,0 +1,74 @@
+"""What we work around in Panel and Bokeh is still there. Where one of these tests fails, a release has mended it: delete
+the function that the test names, and the test. Those of the browser are in browser/test_upstream_in_browser.py."""
+
+import gc
+import inspect
+import weakref
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.document import Document
+from bokeh.models import ImportedStyleSheet
+from bokeh.server.views import ws
+from panel.custom import JSComponent
+from panel.reactive import Syncable
+
+from app.serving import Unbusy, detach_busy, stay_local
+
+
+class Plain(JSComponent):
+    """Notes whether Panel calls itself busy while a message is handled."""
+
+    _esm = "export function render() {}"
+    busy = None
+
+    def _process_event(self, event):
+        self.busy = pn.state.busy
+
+
+class Mended(Unbusy, Plain):
+    pass
+
+
+def test_bokeh_leaves_small_messages_waiting():
+    assert "nodelay" not in inspect.getsource(ws), "app.serving.prompt_websockets"
+
+
+def test_panel_collects_changes_for_a_twentieth_of_a_second():
+    assert Syncable._debounce == 50, "app.serving.prompt_websockets"
+
+
+def test_panel_is_busy_with_every_message():
+    plain, mended = Plain(), Mended()
+    for component in (plain, mended):
+        component._process_bokeh_event(Document(), None)
+    assert plain.busy is True, "app.serving.Unbusy"
+    assert mended.busy is False
+
+
+def alive(mend) -> bool:
+    """Whether a page that nobody has any more is kept."""
+    page = pmui.Page(title="gone")
+    mend(page)
+    left = weakref.ref(page)
+    del page
+    gc.collect()
+    return left() is not None
+
+
+def test_a_page_stays_subscribed_to_busy_for_ever():
+    assert alive(lambda page: None), "app.serving.detach_busy"
+    assert not alive(detach_busy)
+
+
+def addresses(document: Document) -> list[str]:
+    """Where a slider's style sheets in this document come from."""
+    root = pn.widgets.IntSlider().get_root(document)
+    return [sheet.url for sheet in root.stylesheets if isinstance(sheet, ImportedStyleSheet)]
+
+
+def test_a_document_without_a_session_asks_a_cdn():
+    plain, mended = Document(), Document()
+    stay_local(mended)
+    assert any(url.startswith("https://") for url in addresses(plain)), "app.serving.stay_local"
+    assert addresses(mended) and not any(url.startswith("https://") for url in addresses(mended))
