@@ -9,8 +9,10 @@ import time
 import warnings
 from pathlib import Path
 
+import holoviews as hv
 import numpy as np
 import pytest
+from bokeh.models import Plot
 from bokeh.plotting import figure
 
 from app.chart import IDLE, Chart
@@ -192,6 +194,13 @@ def test_a_chart_keeps_its_figure_changes_it_in_place_and_says_what_failed():
     made.controls["broken"].value = True
     assert made.settle() == "ValueError: too steep" and made.said.visible
     assert made.figure[0].object is first
+
+
+def test_a_figure_of_holoviews_is_painted_without_webgl():
+    made = chart(lambda: hv.Curve([1, 2, 3]) + hv.Curve([3, 2, 1]))
+    assert made.settle() == ""
+    plots = list(made.figure[0].object.select({"type": Plot}))
+    assert len(plots) == 2 and {plot.output_backend for plot in plots} == {"canvas"}
 
 
 def test_a_chart_draws_off_the_calling_thread_and_the_newest_values_win():

@@ -1,16 +1,19 @@
-"""python tests/browser/measure.py [--minutes M]: what reaches the screen, measured in a real Chromium.
+"""python tests/browser/measure.py [--particles N] [--slow X]: what reaches the screen, measured in a real Chromium.
 
-Frames painted per second, the time from a slider's key press to the first picture computed with the new value, how many
-frames wait in the browser, and the server's memory, for one session with 200 particles and both kinds of arrows.
+Frames painted per second and dropped, their size, the time from a slider's key press to the first picture computed with
+the new value, how many frames wait in the browser, the server's processor and memory, for one session with both kinds of
+arrows.
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 from chromium import FLAGS, Server, Tab, executable
+from crowd import cpu, memory
 from playwright.sync_api import sync_playwright
 
 LATENCY = """async () => {
@@ -27,29 +30,36 @@ LATENCY = """async () => {
 }"""
 
 
-def memory(server) -> float:
-    """Resident megabytes of the server."""
-    pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
-    return pages * 4096 / 1e6
+BYTES = """() => {
+  window.__bytes = 0;
+  sockets.at(-1).addEventListener("message", e => { window.__bytes += e.data.byteLength ?? e.data.length; });
+}"""
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--minutes", type=float, default=0.5, help="how long to watch the memory")
     options.add_argument("--methods", default="svgd")
+    options.add_argument("--particles", type=int, default=200)
+    options.add_argument("--slow", type=float, default=1, help="how many times slower the browser is")
     options = options.parse_args()
-    server = Server(Path(tempfile.mkdtemp()), ["--warm"])
+    environment = {**os.environ, "STEINLAB_PARTICLES": str(max(256, options.particles))}
+    server = Server(Path(tempfile.mkdtemp()), ["--warm"], environment)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         started = time.perf_counter()
-        tab = Tab(browser, server, f"?target=oring&methods={options.methods}&method.particles=200")
+        tab = Tab(browser, server, f"?target=oring&methods={options.methods}&method.particles={options.particles}")
         print(f"first frame after {time.perf_counter() - started:.1f} s")
         time.sleep(20)  # background compiling ends
-        start, at = time.perf_counter(), tab.stage("frames")
-        time.sleep(10)
-        print(f"{(tab.stage('frames') - at) / (time.perf_counter() - start):.1f} frames/s painted, 200 particles")
-        behind = [tab.stage("lagFrames") for _ in range(50) if not time.sleep(0.02)]
+        tab.context.new_cdp_session(tab.page).send("Emulation.setCPUThrottlingRate", {"rate": options.slow})
+        tab.page.evaluate(BYTES)
+        start, at, sent, spent = time.perf_counter(), tab.stage("frames"), tab.stage("seq"), cpu(server.process.pid)
+        behind = [tab.stage("lagFrames") for _ in range(100) if not time.sleep(0.1)]
+        seconds, painted, shown = time.perf_counter() - start, tab.stage("frames") - at, tab.stage("seq") - sent
+        print(f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped")
         print(f"frames waiting in the browser: at most {max(behind)}")
+        size, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
+        print(f"{size:.1f} kB a frame with all other messages; the server takes {share:.0%} of a core")
 
         slider = tab.page.get_by_role("slider", name="alpha").first
         times = []
@@ -62,9 +72,9 @@ def main():
         times.sort()
         print(f"slider to picture: median {statistics.median(times):.0f} ms, p95 {times[19]:.0f} ms")
 
-        first = memory(server)
+        first = memory(server.process.pid)
         time.sleep(60 * options.minutes)
-        print(f"server memory {first:.0f} MB, {options.minutes:g} minutes later {memory(server):.0f} MB")
+        print(f"server memory {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB")
         tab.close()
         browser.close()
     server.stop()
