@@ -19,7 +19,7 @@ def on_server_loaded(server_context):
     import jax
 
     from app import lessons
-    from app.serving import expect_closed_tabs, prompt_websockets, warm_up
+    from app.serving import VISITORS, expect_closed_tabs, prompt_websockets, warm_up
     from stein_core import keep_compiled
 
     # The threads that ask for a picture wait for it anyway; handing it to one more thread costs a twentieth of its time.
@@ -30,11 +30,11 @@ def on_server_loaded(server_context):
     settle()
 
     def warm():
-        for prepare in (warm_up, lessons.warm_up):
-            prepare()
-            if not server_context.sessions:  # else what a visitor leaves behind would stay too
-                settle()
-            time.sleep(AFTER)
+        warm_up()
+        time.sleep(AFTER)
+        lessons.warm_up()
+        if not VISITORS:  # else what they leave behind would stay too
+            settle()
 
     threading.Thread(target=warm, name="warm-up", daemon=True).start()
 

@@ -113,8 +113,9 @@ def rendered(drawn: Any) -> Model:
     if not isinstance(drawn, Model):
         with _holoviews:
             drawn = hv.renderer("bokeh").get_plot(drawn).state
+        for plot in drawn.select({"type": Plot}):
+            plot.output_backend = "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU
     for plot in drawn.select({"type": Plot}):
-        plot.output_backend = "canvas"  # HoloViews asks for WebGL, which paints a few points ten times slower without a GPU
         plot.sizing_mode = "stretch_width"
         plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said
         plot.toolbar.logo = plot.toolbar.active_scroll = None  # the wheel scrolls the page

@@ -1,12 +1,13 @@
 // Panel's React widgets keep a copy of every property and write it to the model once React comes round to it. Where the
 // server has set the property again meanwhile, the older value goes back to it as if the user had chosen it: a run's
-// knob turns back, a rewind stops it. Such a write is dropped: the server has replaced its value, and since that
-// value came the user has touched nothing.
+// knob turns back, a rewind stops it. Such a write is dropped: the server has replaced its value, and since the older
+// value came the user has touched nothing. (A script of the page that sets what the server sets too would be dropped as
+// well: there is none.)
 const {HasProps} = globalThis.Bokeh?.require?.("core/has_props") ?? {};
 if (HasProps && !HasProps.prototype.echoless) {
   const {setv} = HasProps.prototype, told = new WeakMap(), KEPT = 10;
   let touched = 0;
-  for (const kind of ["pointerdown", "pointermove", "pointerup", "click", "keydown", "input", "change"]) {
+  for (const kind of ["pointerdown", "pointermove", "pointerup", "click", "keydown", "input"]) {
     addEventListener(kind, e => { if (kind !== "pointermove" || e.buttons) touched = performance.now(); }, {capture: true, passive: true});
   }
 
@@ -14,7 +15,8 @@ if (HasProps && !HasProps.prototype.echoless) {
     const known = told.get(model) ?? {};
     told.set(model, known);
     for (const [name, value] of Object.entries(changes)) {
-      if (typeof value !== "object") known[name] = [...known[name] ?? [], {value, at: performance.now()}].slice(-KEPT);
+      const table = typeof value === "object" && value !== null && !Array.isArray(value);  // not worth keeping alive
+      if (!table) known[name] = [...known[name] ?? [], {value, at: performance.now()}].slice(-KEPT);
     }
   }
 

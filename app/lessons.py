@@ -110,7 +110,7 @@ class Reading:
     def run_to(self, count: int) -> None:
         """Run the first `count` cells, those that have not run yet. Returns at once."""
         with self._lock:
-            self._goal = max(self._goal, count)
+            self._goal = max(self._goal, min(count, len(self.lesson.cells)))
             if self._running or self._closed or self._next >= self._goal:
                 return
             self._running = True

@@ -58,6 +58,9 @@ class Visitors:
     def __init__(self):
         self._open: set[int] = set()
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     def admit(self, document) -> bool:
         """Count one more until its session ends; False where there are as many as LIMITS allows."""
         if len(self._open) >= LIMITS.sessions:

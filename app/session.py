@@ -28,7 +28,7 @@ FIRST_CAPACITY = CAPACITIES[0]
 LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
 LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.5  # seconds between reports of what changes all the time
-MEASURE_EVERY = 0.1  # seconds between measurements while playing: read-outs change no faster than can be read
+MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
 
 COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
 
@@ -241,6 +241,7 @@ class Session(Worker):
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._measured = 0.0
+        self._told = 0.0, 0
         self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": ""})
         self._compile(capacity_of(setup))
 

@@ -184,7 +184,7 @@ export function render({model, el}) {
       const text = `${cards[p].title}: step ${panel.step}, ${panel.count} particles`;
       if (cards[p].canvas.ariaLabel !== text) cards[p].canvas.ariaLabel = text;
     });
-    if (model.embedded && !drawn && !model.scene.cards && !model.status) {
+    if (model.embedded && !drawn && !model.scene.cards && !model.status && !model.alarm) {
       model.send_msg({ready: true});  // Jupyter loses what is said while its kernel is busy
     }
     if (drawn && seen && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {

@@ -97,8 +97,11 @@ class Recovery:
         """The table of what is known."""
         rows = {row["key"]: row for row in shipped_rows("recovery")} | self.rows
         self.table.object = table_of(list(rows.values()), self.inflated.value)
-        counted = f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the others shipped."
-        self.origin.object = f"{counted} {never(list(rows.values()))}"
+        self.origin.object = (
+            f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the others shipped. "
+            f"{'' if self.inflated.value else apart(list(rows.values()))} Compute here repeats h = 5, in minutes, or "
+            "computes h = 100, which is not shipped: hours on a CPU."
+        )
 
 
 def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
@@ -116,7 +119,7 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
     return f'{CSS}<div class="scroll"><table class="wave"><tr><th></th>{heads}<th>seeds</th></tr>{"".join(lines)}</table></div>'
 
 
-def never(rows: list[dict[str, Any]]) -> str:
+def apart(rows: list[dict[str, Any]]) -> str:
     """A sentence for each width where, inside the clusters, the worst run of SMI beats the best of SVGD."""
     said = []
     for width in PUBLISHED:

@@ -13,7 +13,7 @@ from app.wave_figures import narrowing, shipped_rows, spreads
 from app.wave_measures import AT, GAP, Seen, measure, seen
 from app.wave_nuts import NutsJob
 from app.wave_parts import nuts_sentence, table
-from app.wave_recovery import STOP, never, table_of
+from app.wave_recovery import STOP, apart, table_of
 from app.wave_session import Picture, WaveSession, moved
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.wave_stage import pack
@@ -182,9 +182,9 @@ def test_the_shipped_recovery_runs_are_those_of_the_command_and_disagree_with_th
     ours, inflated = recovery_points(rows)[5], recovery_points(rows, inflated=True)[5]
     assert ours["In"] is None and ours["Between"] > PUBLISHED[5]["Between"] and ours["Entire"] > PUBLISHED[5]["Entire"]
     assert all(inflated[region] < (ours[region] or 512) for region in ours)
-    assert never(rows).startswith("In, h = 5: the best run of SVGD") and not never(rows[:0])
+    assert apart(rows).startswith("In, h = 5: the best run of SVGD") and not apart(rows[:0])
     sure = [row | {"lppd_in": 100.0} if row["method"] == "svgd" and row["seed"] == 3 else row for row in rows]
-    assert not never(sure)
+    assert not apart(sure)
 
 
 def test_a_job_stops_with_the_server(monkeypatch):

@@ -253,7 +253,9 @@ def test_two_tabs_are_independent(open_tab):
 def test_a_closed_tab_leaves_no_thread(open_tab, server):
     open_tab(SMALL).context.close()
     time.sleep(26)  # longer than the server keeps what a closed tab had
-    before = server.threads()
+    before = None
+    while before != (before := server.threads()):
+        time.sleep(5)
     tabs = [open_tab(SMALL) for _ in range(3)]
     assert server.threads() >= before + 3
     for tab in tabs:
