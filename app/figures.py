@@ -11,7 +11,6 @@ from bokeh.model import Model
 from bokeh.models import ColumnDataSource, DataRange1d
 
 # Okabe & Ito's colours that are seen on white and on black.
-# Okabe & Ito's colours that are seen on white and on black.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 OWN = ("name", "tags", "subscribed_events", "js_event_callbacks", "js_property_callbacks", "syncable")
 

@@ -99,8 +99,8 @@ class Recovery:
         self.table.object = table_of(list(rows.values()), self.inflated.value)
         self.origin.object = (
             f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the others shipped. "
-            f"{'' if self.inflated.value else apart(list(rows.values()))} Compute here repeats h = 5, in minutes, or "
-            "computes h = 100, which is not shipped: hours on a CPU."
+            f"{'' if self.inflated.value else apart(list(rows.values()))} Compute here repeats h = 5, or computes "
+            "h = 100, which is not shipped and takes a CPU many hours."
         )
 
 

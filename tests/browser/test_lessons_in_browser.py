@@ -95,6 +95,29 @@ def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     at_cell(tab, "cell 2 of 14")
 
 
+LOSE_ONE = """() => {
+  let kind = [...Bokeh.documents[0]._all_models.values()][0];
+  while (!Object.hasOwn(kind, "trigger_event")) kind = Object.getPrototypeOf(kind);
+  const {trigger_event} = kind;
+  kind.trigger_event = function(event) {
+    if (event.data?.ready && !window.lost) window.lost = true;
+    else trigger_event.call(this, event);
+  };
+}"""
+
+
+def test_a_stage_whose_first_word_is_lost_starts_all_the_same(open_page):
+    """As in Jupyter while the kernel runs other cells."""
+    tab = open_page("?page=lessons&lesson=02&cell=3")
+    at_cell(tab, "cell 3 of 14")
+    tab.page.evaluate(LOSE_ONE)
+    for cell in (4, 5):
+        next_cell(tab)
+        at_cell(tab, f"cell {cell} of 14")
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    assert tab.page.evaluate("window.lost")
+
+
 def test_a_hidden_lesson_rests(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
     tab.wait("window.steinlab && window.steinlab.step[0] > 5")

@@ -168,6 +168,7 @@ def test_methods_come_and_go_and_one_stays(open_wave):
     tab.page.keyboard.press("Escape")
     tab.until("p.curves === 5", "ensemble")
     tab.page.wait_for_url("**methods=map,ensemble*")
+    assert tab.linked("methods") == "map,ensemble"
     tab.page.get_by_text("Deep ensemble").first.wait_for()
 
 
@@ -217,6 +218,7 @@ def test_two_rows_train_together_and_a_link_repeats_them(open_wave):
     tab.until("p.curves === 5 && p.step > 0", row=1)
     tab.until("p.curves === 1", "map", row=1)
     tab.wait("location.search.includes('rows=2')")
+    assert tab.linked("rows") == "2"
     pictures = tab.page.evaluate("window.steinwave.pictures")
     tab.wait(f"window.steinwave.pictures > {pictures + 3}")  # the first row goes on
     tab.pause()
