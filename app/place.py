@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
+from app.serving import forget_views
+
 
 @dataclass
 class Place:
@@ -64,6 +66,12 @@ def served(doc: Document) -> Place:
     def later(call):  # until the document is loaded, Panel drops what changes
         doc.add_next_tick_callback(lambda: pn.state.onload(call))
 
+    def leave(context):
+        _served.pop(doc, None)  # a weak dictionary keeps what its own values refer to
+        for output in place.outputs:
+            output.close()
+
     place = Place(later)
-    pn.state.on_session_destroyed(lambda context: [output.close() for output in place.outputs])
+    pn.state.on_session_destroyed(leave)
+    forget_views(doc)
     return place

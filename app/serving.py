@@ -103,6 +103,19 @@ def stay_local(document) -> None:
     document._template_variables.setdefault("dist_url", where)
 
 
+def forget_views(document) -> None:
+    """Once the session has ended, drop what Panel still knows of its page: it keeps the area for notifications of every
+    page for ever, with the document, and what is in that where no browser ever loaded it."""
+    import panel as pn
+
+    def forget(context):
+        for ref, (_, _, of, _) in list(pn.state._views.items()):
+            if of is document:
+                del pn.state._views[ref]
+
+    document.on_session_destroyed(forget)
+
+
 def detach_busy(page) -> None:
     """Undo pmui.Page's subscription to the process-wide `pn.state.busy`: it keeps every closed page alive, and sends
     every page two messages for every event of any visitor."""

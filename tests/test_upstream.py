@@ -4,6 +4,8 @@ the function that the test names, and the test. Those of the browser are in brow
 import gc
 import inspect
 import weakref
+from functools import partial
+from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
@@ -11,9 +13,11 @@ from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
 from bokeh.server.views import ws
 from panel.custom import JSComponent
+from panel.io.document import _destroy_document
+from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 
-from app.serving import Unbusy, detach_busy, stay_local
+from app.serving import Unbusy, detach_busy, forget_views, stay_local
 
 
 class Plain(JSComponent):
@@ -59,6 +63,28 @@ def alive(mend) -> bool:
 def test_a_page_stays_subscribed_to_busy_for_ever():
     assert alive(lambda page: None), "app.serving.detach_busy"
     assert not alive(detach_busy)
+
+
+def known_after_its_session(mend) -> bool:
+    """Whether Panel keeps anything of a page when its session ends."""
+    document, before = Document(), set(pn.state._views)
+    context = Mock(_document=document)
+    document._session_context = lambda: context
+    with set_curdoc(document):
+        pn.extension(notifications=True)
+        pmui.Page(title="gone").server_doc(document)
+    mend(document)
+    callbacks = document.session_destroyed_callbacks
+    document.destroy = partial(_destroy_document, document)
+    document.destroy(None)  # first this, then the callbacks: as Bokeh's server does
+    for callback in callbacks:
+        callback(context)
+    return bool(set(pn.state._views) - before)
+
+
+def test_panel_keeps_the_notification_area_of_every_page():
+    assert known_after_its_session(lambda document: None), "app.serving.forget_views"
+    assert not known_after_its_session(forget_views)
 
 
 def addresses(document: Document) -> list[str]:

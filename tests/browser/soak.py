@@ -1,6 +1,6 @@
 """python tests/browser/soak.py [--minutes 30] [--seed 0]: visitors come, play, turn sliders, leave or vanish, at random.
 
-At the end nobody is left, and neither is any session, run or thread of theirs; memory is flat, and nothing was logged as
+At the end nobody is left, and neither is any session, run, view or thread of theirs; memory is flat, and nothing was logged as
 an exception. Exits with 1 where one of these fails.
 """
 
@@ -103,7 +103,7 @@ def main() -> int:
     finally:
         server.stop()
     print(f"before: {before}\nafter:  {after}")
-    for kind in ("sessions", "runs"):
+    for kind in ("sessions", "runs", "views"):
         if after[kind]:
             problems.append(f"{after[kind]} {kind} are left")
     if extra := set(after["threads"]) - set(before["threads"]):

@@ -1,17 +1,21 @@
 """Serving to many, as the README says: two processes behind nginx, a password, and who may connect."""
 
 import asyncio
+import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 from chromium import ROOT, Server, Tab
+from soak import LINKS, counts
 from visitors import Visitor
 
 pytestmark = pytest.mark.browser
@@ -129,3 +133,32 @@ def test_a_browser_that_vanishes_in_the_middle_of_a_picture_is_no_error(server):
     gone, before, after = seen
     assert gone > 2 and after > before + 5
     assert "Traceback" not in server.log(), server.log()[-3000:]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks by a signal")
+def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(tmp_path):
+    file = tmp_path / "counts.json"
+    soon = ["--unused-session-lifetime", "1000", "--check-unused-sessions", "500"]
+    watched = [str(Path(__file__).with_name("watched.py"))]
+    server = Server(tmp_path, soon, {**os.environ, "STEINLAB_COUNTS": str(file)}, watched)
+
+    async def visit():
+        visitor = Visitor(server.url, "?target=oring&methods=svgd")
+        await visitor.open()
+        await visitor.watch(time.monotonic() + 4)
+        assert visitor.pictures and counts(server, file)["runs"]
+        await visitor.close()
+
+    try:
+        for link in LINKS:  # as a program does that looks for links
+            urllib.request.urlopen(server.url + link, timeout=120).read()
+        thread = threading.Thread(target=asyncio.run, args=[visit()])  # Playwright's own loop runs on this one
+        thread.start()
+        thread.join(120)
+        until = time.monotonic() + 60
+        while (left := counts(server, file)) and any(left[kind] for kind in ("sessions", "runs", "views")):
+            assert time.monotonic() < until, left
+            time.sleep(1)
+    finally:
+        server.stop()
+    assert "Traceback" not in server.log(), server.log()

@@ -10,14 +10,18 @@ from panel.command import main
 
 
 def count(*signal_and_frame):
+    import panel as pn
+
     from app.worker import Worker
     from stein_core import runner
 
+    gc.unfreeze()  # else what was alive when the server had settled would not be looked through
     gc.collect()
     kinds = [type(one) for one in gc.get_objects()]
     found = {
         "sessions": sum(kind.__name__ == "ServerSession" for kind in kinds),
         "runs": sum(issubclass(kind, Worker) for kind in kinds),
+        "views": len(pn.state._views),  # what Panel knows of the open pages
         "programs": len(runner._steppers),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
