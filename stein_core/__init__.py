@@ -7,6 +7,7 @@
 """
 
 from stein_core import guides, methods, models, optimizers, targets, wave  # noqa: F401  (importing registers)
+from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe, Spec, capacity_for, target_of
 from stein_core.registry import (
@@ -21,7 +22,7 @@ from stein_core.registry import (
     Knob,
     UnknownName,
 )  # fmt: skip
-from stein_core.runner import Stepper, cache_folder, collect, compile, device_name, keep_compiled, stream
+from stein_core.runner import Stepper, collect, compile, stream
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 __all__ = [

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS
-from stein_core.memory import check_memory
+from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
 from stein_core.registry import METHODS, TARGETS, Knob, unknown
 from stein_core.runner import assemble, entries_of, is_finite, measured

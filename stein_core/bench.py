@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.datasets import wave_training
+from stein_core.machine import device_name
 from stein_core.recipe import Spec, target_of
-from stein_core.runner import compile, device_name
+from stein_core.runner import compile
 from stein_core.wave import dim_of, shapes_of, wave_model
 
 FLOAT = 4  # bytes

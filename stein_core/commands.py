@@ -19,8 +19,8 @@ from tqdm import tqdm
 from stein_core import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.bands import disagreement
 from stein_core.batches import RULES, Stop
+from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.nuts import Reference, run_nuts, save_reference
-from stein_core.runner import cache_folder, device_name, keep_compiled
 from stein_core.sweeps import SWEEPS, Store, run_sweep
 from stein_core.wave import GRID, WIDTHS, dim_of
 

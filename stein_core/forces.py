@@ -25,6 +25,7 @@ from stein_core.kernels import KERNELS, bandwidth
 from stein_core.registry import FORCE_SCALES
 from stein_core.types import Array, Forces, Guide, Method, State, Target
 
+LEAST = 1e-30  # for a kernel in float32 as good as 0
 EXACT_DIFFERENCES = 16  # up to this many coordinates differences are formed one by one: exact, and as fast as a matmul
 
 
@@ -105,8 +106,8 @@ def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
 
 def squared_distances(x: Array, y: Array) -> Array:
     """|x_i - y_j|^2 as an (n, m) matrix for x (n, p) and y (m, p)."""
-    if x.shape[1] <= EXACT_DIFFERENCES:
-        return jnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1)
+    if x.shape[1] <= EXACT_DIFFERENCES:  # term by term: a sum over so short an axis is no vector operation on a CPU
+        return sum((x[:, None, k] - y[None, :, k]) ** 2 for k in range(x.shape[1]))
     origin = jnp.mean(y, axis=0)  # keeps the cancellation below as harmless as the spread allows
     x, y = x - origin, y - origin
     square = jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1)[None, :] - 2.0 * (x @ y.T)
@@ -154,10 +155,9 @@ def _radial(profile):
 
     def values(squared, inner, sigma):
         u = squared / (2.0 * sigma**2)
-        apart = u > 0
         # A profile may have an infinite slope at 0 (Laplace); there the difference is 0 and so is the repulsion.
-        f, slope = jax.jvp(profile, (jnp.where(apart, u, 1.0),), (jnp.ones_like(u),))
-        return jnp.where(apart, f, 1.0), jnp.where(apart, slope, 0.0) / sigma**2
+        f, slope = jax.jvp(profile, (jnp.maximum(u, LEAST),), (jnp.ones_like(u),))
+        return f, jnp.where(u > 0, slope, 0.0) / sigma**2
 
     return values
 
@@ -186,9 +186,10 @@ def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, sq
     def radial(values):
         def act(x, y, squared, sigma):
             f, slope = values(squared, None, sigma)
-            slope = slope * weights[:, None]
             origin = weights @ x  # small differences of large coordinates would lose digits
-            return f.T @ weighted, slope.T @ (x - origin) - jnp.sum(slope, axis=0)[:, None] * (y - origin)
+            sources = weights[:, None] * jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
+            pushed = (sources.T @ slope).T  # the large matrix on the right: several times as fast where p is small
+            return (weighted.T @ f).T, pushed[:, :-1] - pushed[:, -1:] * (y - origin)
 
         return act
 
@@ -206,7 +207,8 @@ def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, sq
 def length(problem: Problem, particles: Array) -> tuple[Array, Array]:
     """Squared distances (n, n) between particles, and the bandwidth sigma of the active ones."""
     squared = squared_distances(particles, particles)
-    squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
+    if particles.shape[1] > EXACT_DIFFERENCES:
+        squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
     p = particles.shape[1] // problem.target.dim * problem.d
     return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, p)
 

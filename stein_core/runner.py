@@ -6,11 +6,9 @@ it is made, and never again.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Iterator, Mapping
 
 import jax
@@ -19,13 +17,14 @@ import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, View
 from stein_core.forces import Problem, gradients, length, normal
-from stein_core.memory import check_memory
+from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
+WIDE = 1024  # particles from which on a step costs so much that `look`, which has to take it anyway, is the only one to
 
 
 def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
@@ -76,6 +75,9 @@ class Stepper:
 
     reset(seed, knobs) -> State; advance(state, knobs, steps) -> State; look(state, knobs) -> Frame, which moves
     nothing; add / remove a particle. `knobs` is a mapping from names to values; missing ones take their default.
+
+    A step of many particles is taken by the program of `look`, which remembers the last one: to look and then to go on
+    costs one step instead of two, and the same numbers come out whether anybody looks or not.
     """
 
     def __init__(self, spec: Spec):
@@ -85,6 +87,7 @@ class Stepper:
         self._single = METHODS[spec.method].facts.get("single", False)
         self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
         self._born = jax.jit(self._born)
+        self._wide, self._ahead = spec.capacity >= WIDE, None
         self._prepared: set[bool] = set()
 
     def prepare(self, look: bool = True) -> None:
@@ -93,6 +96,8 @@ class Stepper:
         if not wanted:
             return
         state, knobs = self.reset(0, {}), self.coerce({})
+        if self._wide:
+            self.look(state, {})  # the program of both, made once
         work = {False: [lambda: self.advance(state, {}, 0)],
                 True: [lambda: self.look(state, {}), lambda: self._born(np.float32(self.target.center), knobs)]}  # fmt: skip
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
@@ -128,7 +133,7 @@ class Stepper:
         after, forces = method.step(key, state)
         guide = problem.guide
 
-        return {
+        seen = {
             "step": state.step,
             "m": problem.m,
             "finite": is_finite(after),
@@ -142,6 +147,7 @@ class Stepper:
                 measure, lambda: measured(problem, key, state, forces), lambda: jnp.zeros(len(DIAGNOSTICS), jnp.float32)
             ),
         }
+        return seen, after if self._wide else None
 
     def _born(self, location, knobs):
         return self._assembled(knobs)[0].guide.init(location)
@@ -160,18 +166,34 @@ class Stepper:
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
         """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
         the run: the state returned is the last good one, and its `step` says where that was."""
-        with jax.default_matmul_precision("highest"):
-            return self._advance(state, self.coerce(knobs), np.int32(steps))
+        knobs = self.coerce(knobs)
+        if not self._wide:
+            with jax.default_matmul_precision("highest"):
+                return self._advance(state, knobs, np.int32(steps))
+        for _ in range(steps):
+            ahead = self._ahead
+            if ahead is None or ahead[0] is not state or ahead[1] != knobs:
+                ahead = self._step_ahead(state, knobs, False)
+            if not ahead[2]["finite"]:
+                break
+            state = ahead[3]
+        return state
 
     def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
         """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
         which can cost more than the step."""
-        with jax.default_matmul_precision("highest"):
-            seen = jax.device_get(self._look(state, self.coerce(knobs), np.bool_(measure)))
+        seen = self._step_ahead(state, self.coerce(knobs), measure)[2]
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "attract", "repulse")}
         metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])} if measure else {}
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
+
+    def _step_ahead(self, state: State, knobs: dict[str, np.float32], measure: bool) -> tuple:
+        """(state, knobs, what is seen there, the state one step on), kept for `advance`."""
+        with jax.default_matmul_precision("highest"):
+            seen, after = self._look(state, knobs, np.bool_(measure))
+        self._ahead = ahead = state, knobs, jax.device_get(seen), after
+        return ahead
 
     def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:
         """A new particle whose first two coordinates are `point` (the others at the target's centre), and the knobs
@@ -286,25 +308,3 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
 def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]:
     """All frames of `stream`; without `every` the first and the last."""
     return list(stream(recipe, steps, every or max(steps, 1)))
-
-
-def cache_folder() -> Path:
-    """Where what can be computed again is kept: $STEINLAB_CACHE, else ~/.cache/steinlab. Made if it is not there."""
-    path = Path(os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def keep_compiled() -> Path:
-    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing; returns its folder."""
-    path = cache_folder() / "jax"
-    path.mkdir(parents=True, exist_ok=True)
-    jax.config.update("jax_compilation_cache_dir", str(path))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    return path
-
-
-def device_name() -> str:
-    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
-    device = jax.devices()[0]
-    return "CPU" if device.platform == "cpu" else device.device_kind

@@ -23,9 +23,9 @@ from typing import Any, Callable, Iterable
 import jax
 
 from stein_core.batches import Stop, program_of, run_batch
+from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
 from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, unknown
-from stein_core.runner import device_name, keep_compiled
 
 SWEEPS = Registry("sweep")
 RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new

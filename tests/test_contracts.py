@@ -8,7 +8,7 @@ from scipy import stats
 
 from stein_core import DIAGNOSTICS, METHODS, OPTIMIZERS, TARGETS, Recipe, Spec, collect, compile, stream, target_of
 from stein_core.forces import normal
-from stein_core.runner import assemble
+from stein_core.runner import WIDE, assemble
 
 M = 5
 COUNT = {"method.particles": M}
@@ -238,6 +238,31 @@ def test_divergence_stops_at_one_step_and_keeps_the_last_good_state():
     stopped = stepper.advance(stepper.reset(0, knobs), knobs, 50)
     assert int(stopped.step) == last.step == int(stepper.advance(stopped, knobs, 50).step)
     assert_same_frame(collect(recipe, 50, 7)[-1], last)
+
+
+def test_a_wide_program_gives_the_same_run_whether_looked_at_or_not_and_takes_each_step_once(monkeypatch):
+    narrow, wide = (compile(spec_of("svgd", capacity=capacity)) for capacity in (8, WIDE))
+    louder = {**COUNT, "method.alpha": 2.0}
+    looks = []
+    monkeypatch.setattr(wide, "_look", lambda *a, look=wide._look: looks.append(a) or look(*a))
+
+    def run(stepper, look):
+        state = stepper.reset(3, COUNT)
+        for knobs in (*[COUNT] * 4, *[louder] * 4):  # with the second knobs it has to step anew where it has looked
+            look(state, COUNT)
+            state = stepper.advance(state, knobs, 1)
+        return stepper.look(state, louder)
+
+    looked = run(wide, wide.look)
+    assert len(looks) == 13  # 8 looks, 4 steps that nobody had looked ahead to, the last look
+    assert_same_frame(run(wide, lambda state, knobs: None), looked)
+    assert_same_frame(wide.look(wide.advance(wide.advance(wide.reset(3, COUNT), COUNT, 4), louder, 4), louder), looked)
+    assert_same_frame(run(narrow, narrow.look), looked, rtol=1e-5, atol=1e-6)
+
+    knobs = {**COUNT, "method.step_size": 1000.0}
+    stopped = [s.advance(s.reset(0, knobs), knobs, 50) for s in map(compile, (
+        spec_of("ensemble", optimizer="sgd", capacity=capacity) for capacity in (8, WIDE)))]  # fmt: skip
+    assert 0 < stopped[0].step == stopped[1].step < 50
 
 
 # ---------------------------------------------------------------- the compile promise

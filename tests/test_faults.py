@@ -9,7 +9,7 @@ import pytest
 
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, stream
 from stein_core.batches import Stop, run_batch
-from stein_core.memory import bytes_needed, check_memory
+from stein_core.machine import bytes_needed, check_memory
 from stein_core.recipe import target_of, traced
 from stein_core.runner import assemble
 from stein_core.sweeps import SWEEPS, Store, run_sweep

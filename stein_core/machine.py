@@ -1,6 +1,8 @@
-"""How much memory a program takes, and how much it may: what would not fit is refused before it is compiled."""
+"""The machine: how much memory a program may take (what would not fit is refused before it is compiled), what computes,
+and where is kept what need not be computed again."""
 
 import os
+from pathlib import Path
 
 import jax
 
@@ -35,3 +37,25 @@ def check_memory(spec: Spec, lanes: int = 1) -> None:
             f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB; "
             f"allowed: {allowed / 1e9:.1f} GB (STEINLAB_MEMORY_GB). Take fewer particles, draws or dimensions."
         )
+
+
+def cache_folder() -> Path:
+    """Where what can be computed again is kept: $STEINLAB_CACHE, else ~/.cache/steinlab. Made if it is not there."""
+    path = Path(os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def keep_compiled() -> Path:
+    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing; returns its folder."""
+    path = cache_folder() / "jax"
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    return path
+
+
+def device_name() -> str:
+    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
+    device = jax.devices()[0]
+    return "CPU" if device.platform == "cpu" else device.device_kind
