@@ -8,7 +8,7 @@ const THEMES = {
     attract: "#56B4E9", repulse: "#FF8A50", accents: ["#2FC79A", "#E39AC4", "#F0C04A"]},
 };
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40, LEGEND = 26;
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40, LEGEND = 26, CROWD = 500;
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
@@ -71,8 +71,9 @@ function drawGuides(ctx, map, rows, color) {
 // One arrow per row from columns `col` and `col + 1` (plus those from `also`), `scale` data units long per unit of force.
 function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
   const heads = [];
+  const crowd = rows.length > CROWD * ROW, longest = crowd ? 5 : 7;
   ctx.strokeStyle = ctx.fillStyle = color;
-  ctx.lineWidth = 1.4;
+  ctx.lineWidth = crowd ? 1 : 1.4;
   ctx.beginPath();
   for (let i = 0; i < rows.length; i += ROW) {
     if (i % BATCH === 0) {
@@ -83,7 +84,7 @@ function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
     const fx = rows[i + col] + (also && rows[i + also]), fy = rows[i + col + 1] + (also && rows[i + also + 1]);
     const dx = fx * scale * map.kx, dy = -fy * scale * map.ky, length = Math.hypot(dx, dy);
     if (!(length > 1.5)) continue;
-    const head = Math.min(7, 0.5 * length), ux = dx / length * head, uy = dy / length * head, tx = x + dx, ty = y + dy;
+    const head = Math.min(longest, 0.5 * length), ux = dx / length * head, uy = dy / length * head, tx = x + dx, ty = y + dy;
     const ax = tx - ux - 0.5 * uy, ay = ty - uy + 0.5 * ux, bx = tx - ux + 0.5 * uy, by = ty - uy - 0.5 * ux;
     ctx.moveTo(x, y);
     if (open) {
@@ -120,6 +121,7 @@ function drawDots(ctx, map, rows, radius, fill, line) {
   }
   ctx.fillStyle = fill;
   ctx.fill();
+  if (rows.length > CROWD * ROW) return;  // the rims would cover the dots
   ctx.strokeStyle = line;
   ctx.lineWidth = 1;
   ctx.stroke();
@@ -177,7 +179,7 @@ function drawPanel(ctx, card, panel, look) {
   if (show.attract) drawArrows(ctx, map, rows, 4, scale, theme.attract, false);
   if (show.repulse) drawArrows(ctx, map, rows, 6, scale, theme.repulse, true);
   if (show.sum) drawArrows(ctx, map, rows, 4, scale, theme.ink, false, 6);
-  drawDots(ctx, map, rows, panel.count > 100 ? 3 : 4, color, theme.page);
+  drawDots(ctx, map, rows, panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4, color, theme.page);
   if (hover >= 0 && hover < panel.count) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
   }
