@@ -12,7 +12,7 @@ class Browser(JSComponent):
     """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
     (again), and {"back": "?a=1"} when the user went back or forward to that address."""
 
-    _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "echo.js", "browser.js"))
+    _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "echo.js", "unlaid.js", "browser.js"))
 
     def __init__(self, on_message: Callable[[dict], None], **params):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})

@@ -72,3 +72,18 @@ def test_a_new_connection_reads_from_the_start_and_one_that_opens_drops_what_is_
         without(tab, "mended")
     half_read, thrown = tab.page.evaluate(CONNECTION)
     assert (half_read, thrown) == (not mended, not mended)
+
+
+UNLAID = """() => {
+  const view = Bokeh.Models.get("Plot").prototype.default_view.prototype;
+  return ["_measure_layout", "_after_layout"].filter(name => { try { view[name].call({}); } catch { return true; } });
+}"""
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_figure_without_a_layout_is_not_measured(open_tab, mended):
+    """app/unlaid.js"""
+    tab = open_tab(SMALL)
+    if not mended:
+        without(tab, "unlaid")
+    assert tab.page.evaluate(UNLAID) == ([] if mended else ["_measure_layout", "_after_layout"])
