@@ -40,13 +40,18 @@ def executable() -> str:
     return found
 
 
+def free_port() -> int:
+    """One that nobody listens to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Server:
     """`panel serve app` from the checkout, its address and everything that it printed. panel: what runs Panel instead."""
 
-    def __init__(self, folder: Path, arguments=(), environment=None, panel=("-m", "panel")):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    def __init__(self, folder: Path, arguments=(), environment=None, panel=("-m", "panel"), port=None):
+        port = port or free_port()
         self.url = f"http://localhost:{port}/app"
         self.log_file = folder / "server.log"
         command = [sys.executable, *panel, "serve", "app", "--port", str(port), "--liveness", *arguments]

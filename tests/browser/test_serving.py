@@ -1,30 +1,26 @@
 """Serving to many, as the README says: two processes behind nginx, a password, and who may connect."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from chromium import ROOT, Server, Tab
+from chromium import ROOT, Server, Tab, free_port
 from soak import LINKS, counts
 from visitors import Visitor
 
 pytestmark = pytest.mark.browser
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.fixture
@@ -94,6 +90,63 @@ def test_a_password_is_asked_for_without_the_internet_and_only_the_right_one_ope
     finally:
         server.stop()
     assert "Traceback" not in server.log()
+
+
+class Provider(BaseHTTPRequestHandler):
+    """The least that OAuth asks of who knows the accounts: a login (that everybody passes), a token for its code and a
+    name for the token."""
+
+    name = "me@example.org"
+
+    def do_GET(self):
+        where = urlsplit(self.path)
+        query = dict(parse_qsl(where.query))
+        if where.path == "/authorize":
+            self.send_response(302)
+            self.send_header("Location", f"{query['redirect_uri']}?{urlencode({'code': 'one', 'state': query['state']})}")
+            self.end_headers()
+        else:
+            known = self.headers["Authorization"] == "Bearer token"
+            self.answer({"email": self.name} if known else {"error": "who?"}, 200 if known else 401)
+
+    def do_POST(self):
+        asked = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        right = (asked["code"], asked["client_id"], asked["client_secret"]) == ("one", "steinlab", "hush")
+        self.answer({"access_token": "token"} if right else {"error": "no"}, 200 if right else 401)
+
+    def answer(self, body: dict, status: int):
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.mark.parametrize("secret", ["hush", "wrong"])
+def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
+    provider = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=provider.serve_forever, daemon=True).start()
+    there = f"http://localhost:{provider.server_port}"
+    urls = {f"PANEL_OAUTH_{name}_URL": f"{there}/{name.lower()}" for name in ("AUTHORIZE", "TOKEN", "USER")}
+    port = free_port()
+    server = Server(tmp_path, [
+        "--oauth-provider", "generic", "--oauth-key", "steinlab", "--oauth-secret", secret, "--cookie-secret", "any long text",
+        "--oauth-redirect-uri", f"http://localhost:{port}/login",
+    ], {**os.environ, **urls}, port=port)  # fmt: skip
+    context = chromium.new_context()
+    page = context.new_page()
+    try:
+        answer = page.goto(server.url + "?page=notation")
+        if secret == "hush":
+            page.goto(server.url + "?page=notation")
+            page.get_by_text("Notation and references").first.wait_for()
+        else:
+            assert answer.status == 401 and not page.get_by_text("Notation and references").count()
+    finally:
+        context.close()
+        server.stop()
+        provider.shutdown()
 
 
 def test_a_page_of_another_address_gets_no_connection(server):
