@@ -2,6 +2,7 @@
 its session ends."""
 
 import asyncio
+import gc
 import logging
 import time
 
@@ -11,6 +12,7 @@ from panel.reactive import Syncable
 from tornado.websocket import WebSocketClosedError
 
 from app.limits import LIMITS
+from app.stream import SHARE
 
 log = logging.getLogger(__name__)
 _open = WSHandler.open
@@ -52,11 +54,48 @@ class Unbusy:
             self._process_event(event)
 
 
+class Garbage:
+    """When Python looks through all that lives for what nobody can reach any more: all pages stand still meanwhile, for
+    half a second where thirty are open, and Bokeh asks for it whenever one is closed. What is there is frozen, which takes
+    it out of such searches, until MOST pages have ended or nobody plays."""
+
+    MOST, SOON = 10, 5.0  # a closed page holds about 20 MB; seconds
+
+    def __init__(self):
+        self._ended, self._waits = 0, False
+
+    def page_ended(self) -> None:
+        """On the event loop, when a page's session has ended."""
+        self._ended += 1
+        self._wait()
+
+    def _wait(self) -> None:
+        if not self._waits:
+            self._waits = True
+            asyncio.get_running_loop().call_later(self.SOON, self._look)
+
+    def _look(self) -> None:
+        self._waits = False
+        if SHARE.pages() and self._ended < self.MOST:
+            self._wait()
+            return
+        self._ended = 0
+        settle()
+
+
+def settle() -> None:
+    """Look through everything, and freeze what stays."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
 class Visitors:
     """The open pages of a server."""
 
     def __init__(self):
         self._open: set[int] = set()
+        self._garbage = Garbage()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -67,8 +106,12 @@ class Visitors:
             return False
         key = id(document)
         self._open.add(key)
-        document.on_session_destroyed(lambda context: self._open.discard(key))
+        document.on_session_destroyed(lambda context: self._end(key))
         return True
+
+    def _end(self, key: int) -> None:
+        self._open.discard(key)
+        self._garbage.page_ended()
 
 
 VISITORS = Visitors()

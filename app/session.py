@@ -15,7 +15,7 @@ from app.jobs import Threads
 from app.run import Run
 from app.scene import SideBySide
 from app.setup import CAPACITY, Setup, all_knobs
-from app.stream import Streamer
+from app.stream import SHARE, Streamer
 from app.views import pack
 from app.worker import Pace, Worker
 from stein_core import METHODS, Frame, Stepper, compile
@@ -29,6 +29,7 @@ LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must 
 LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.5  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
+MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement costs several steps
 
 COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
 
@@ -161,12 +162,13 @@ class Session(Worker):
         run, self._dirty = self._run, False
         now, (then, step) = time.monotonic(), self._told
         moving = self._playing or run.clock < self._goal
-        measure = not moving or now - self._measured > MEASURE_EVERY
+        measure = not moving or now > self._next_measure
         frames = run.look(measure)
         if measure:
-            self._measured, self.metrics = now, [frame.metrics for frame in frames]
+            self.metrics = [frame.metrics for frame in frames]
+            self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
         self._streamer.publish(pack(self._view.panels(run, self.metrics)))
-        if now - then > TELL_EVERY or not moving:
+        if not moving or now - then > TELL_EVERY * SHARE.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
             history = len(run.history), run.position
@@ -240,7 +242,7 @@ class Session(Worker):
         self.metrics = []
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
-        self._seconds_per_step = self._measured = 0.0
+        self._seconds_per_step = self._next_measure = 0.0
         self._told = 0.0, 0
         self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": ""})
         self._compile(capacity_of(setup))

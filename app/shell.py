@@ -1,8 +1,10 @@
 """The page around the pages: title, navigation, theme, address bar, and a message instead of a blank page when
 something fails at start."""
 
+import gc
 import html
 import logging
+import time
 from urllib.parse import parse_qsl
 
 import panel as pn
@@ -18,6 +20,7 @@ from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
 from app.serving import VISITORS, detach_busy, forget_views, stay_local
+from app.stream import SHARE
 from stein_core.registry import unknown
 
 log = logging.getLogger(__name__)
@@ -86,7 +89,7 @@ class Shell:
     """One visitor's pages: built on the first visit, then kept; one is shown, the others rest."""
 
     def __init__(self, query: dict[str, str]):
-        self.address = ""
+        self.address, self.later = "", 0.0
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
@@ -120,10 +123,18 @@ class Shell:
 
     def start(self):
         """Only now: until the document is loaded, Panel drops what changes."""
+        gc.freeze()  # see `app.serving.Garbage`
         self.pages[self.key].show()
         if self.unknown:
             pn.state.notifications.warning(self.unknown)  # it shows text, not markup
-        pn.state.add_periodic_callback(self.refresh, 500)
+        # Bokeh's, since Panel's calls the whole server busy each time.
+        pn.state.curdoc.add_periodic_callback(self.tick, 500)
+
+    def tick(self):
+        """Twice a second, or less often where many play."""
+        if time.monotonic() > self.later:
+            self.refresh()
+            self.later = time.monotonic() + 0.5 * SHARE.crowding() - 0.25
 
     def make(self, key: str, query: dict[str, str]):
         """Build a page and place it."""
@@ -185,7 +196,7 @@ class Shell:
         self.browser.copy_link(self.full(link))
 
     def refresh(self):
-        """Twice a second: the page's readings and the address bar."""
+        """The page's readings and the address bar."""
         page = self.pages[self.key]
         page.refresh()
         address = self.full(page.link())

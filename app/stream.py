@@ -62,6 +62,16 @@ class Share:
             self._last = {one: then for one, then in self._last.items() if then > now - 1}
             return now + len(self._last) / self.rate
 
+    def pages(self) -> int:
+        """How many pages have sent a frame within the last second."""
+        now = time.monotonic()
+        with self._lock:
+            return sum(then > now - 1 for then in self._last.values())
+
+    def crowding(self) -> float:
+        """How many times rarer each page is told what changes all the time: the more pages play, the rarer."""
+        return max(1.0, self.pages() / 8)
+
 
 SHARE = Share()
 

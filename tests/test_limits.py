@@ -1,11 +1,14 @@
 """What a server allows its visitors, and how that is changed."""
 
+import asyncio
+import gc
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -70,8 +73,12 @@ def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
     monkeypatch.setattr(serving, "LIMITS", LIMITS._replace(sessions=2))
     visitors, documents = serving.Visitors(), [Document() for _ in range(3)]
     assert [visitors.admit(one) for one in documents] == [True, True, False]
-    for end in documents[0].session_destroyed_callbacks:
-        end(None)
+
+    async def leave():
+        for end in documents[0].session_destroyed_callbacks:
+            end(None)
+
+    asyncio.run(leave())
     assert visitors.admit(documents[2])
 
 
@@ -96,3 +103,36 @@ def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
     while any(job.active for job in held) and time.monotonic() < until:
         time.sleep(0.01)
     assert all(job.state == "done" for job in held)
+
+
+@pytest.mark.parametrize("playing, ended, searches", [(3, serving.Garbage.MOST - 1, 0), (3, serving.Garbage.MOST, 1), (0, 1, 1)])
+def test_garbage_is_looked_for_when_many_pages_have_ended_or_nobody_plays(monkeypatch, playing, ended, searches):
+    found = []
+    monkeypatch.setattr(serving.Garbage, "SOON", 0.02)
+    monkeypatch.setattr(serving.SHARE, "pages", lambda: playing)
+    monkeypatch.setattr(serving, "settle", lambda: found.append(1))
+
+    async def leave():
+        garbage = serving.Garbage()
+        for _ in range(ended):
+            garbage.page_ended()
+        await asyncio.sleep(0.2)
+
+    asyncio.run(leave())
+    assert len(found) == searches
+
+
+def test_what_is_frozen_is_still_found_once_nobody_can_reach_it():
+    class Knot:
+        pass
+
+    knot = Knot()
+    knot.itself = knot
+    left = weakref.ref(knot)
+    gc.freeze()
+    del knot
+    gc.collect()
+    assert left() is not None  # it is out of the search
+    serving.settle()
+    assert left() is None
+    gc.unfreeze()

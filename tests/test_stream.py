@@ -257,3 +257,14 @@ def test_hurry_wakes_a_worker_that_waits(loop):
     loop.streamer.hurry()
     waiter.join(2)
     assert answers == [False]
+
+
+def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(monkeypatch):
+    now, share = [100.0], Share()
+    monkeypatch.setattr("app.stream.time.monotonic", lambda: now[0])
+    assert share.pages() == 0 and share.crowding() == 1
+    for page in range(24):
+        share.sent(page, 0.0)
+    assert share.pages() == 24 and share.crowding() == 3
+    now[0] += 1.1  # they have stopped
+    assert share.pages() == 0 and share.crowding() == 1
