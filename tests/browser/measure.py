@@ -53,9 +53,11 @@ def main():
         time.sleep(20)  # background compiling ends
         tab.context.new_cdp_session(tab.page).send("Emulation.setCPUThrottlingRate", {"rate": options.slow})
         tab.page.evaluate(BYTES)
-        start, at, sent, spent = time.perf_counter(), tab.stage("frames"), tab.stage("seq"), cpu(server.process.pid)
+        count = "[steinlab.frames, steinlab.seq]"
+        start, (at, sent), spent = time.perf_counter(), tab.page.evaluate(count), cpu(server.process.pid)
         behind = [tab.stage("lagFrames") for _ in range(100) if not time.sleep(0.1)]
-        seconds, painted, shown = time.perf_counter() - start, tab.stage("frames") - at, tab.stage("seq") - sent
+        seconds, (frames, last) = time.perf_counter() - start, tab.page.evaluate(count)
+        painted, shown = frames - at, last - sent
         print(f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped")
         print(f"frames waiting in the browser: at most {max(behind)}")
         size, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
