@@ -13,43 +13,48 @@ FIRST, THEN = 3, 5  # seconds: who opens a page at once is not to share the proc
 
 
 def on_server_loaded(server_context):
-    """Before the first visitor: prompt websockets, the compilation cache, and the programs that pages open with."""
+    """Prompt websockets and the compilation cache; soon after, the programs that pages open with."""
     root = str(Path(__file__).resolve().parents[1])
     if root not in sys.path:  # a checkout that is not installed; a change made at import time would be undone
         sys.path.insert(0, root)
     import jax
 
     from app import lessons
-    from app.serving import expect_closed_tabs, prompt_websockets, settle, warm_up
+    from app.limits import LIMITS
+    from app.serving import expect_closed_tabs, prompt_websockets, warm_up
     from stein_core import keep_compiled
+    from stein_core.runner import WIDE
 
     # The threads that ask for a picture wait for it anyway; handing it to one more thread costs a twentieth of its time.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    keep_buffers()
+    if LIMITS.particles >= WIDE:
+        keep_buffers()
     prompt_websockets()
     expect_closed_tabs()
     keep_compiled()
-    gc.set_threshold(700, 10, 50)  # the third number: large searches five times as rare as by default
-    settle()
+    gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare
+    gc.collect()
+    gc.freeze()  # see `app.serving.Garbage`
 
     def warm():
         time.sleep(FIRST)
         warm_up()
         time.sleep(THEN)
         lessons.warm_up()
-        settle()
+        gc.freeze()
 
     threading.Thread(target=warm, name="warm-up", daemon=True).start()
 
 
 def keep_buffers():
-    """Memory that a computation has used stays with the process, up to 256 MB: to get it from Linux again, page by page,
-    cost a step of 2,000 particles as much as its arithmetic. One pool for all threads, since another's cannot grow so large."""
+    """Memory that a computation has used stays with the process: to get it from Linux again, page by page, costs a step
+    of 2,000 particles as much as its arithmetic. One pool for all threads, since another's cannot grow so large. The price
+    is that the process keeps what it held at its peak, so this is for servers that allow so many particles."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         trim_threshold, mmap_threshold, arenas = -1, -3, -8  # as in glibc's malloc.h
-        libc.mallopt(trim_threshold, 2**28)
-        libc.mallopt(mmap_threshold, 2**28)
-        libc.mallopt(arenas, 1)
+        if libc.mallopt(mmap_threshold, 2**28):  # older ones refuse
+            libc.mallopt(trim_threshold, 2**28)
+            libc.mallopt(arenas, 1)
 
 
 def on_server_unloaded(server_context):

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.serving import forget_views
+from app.serving import GARBAGE, forget_views
 
 
 @dataclass
@@ -70,6 +70,7 @@ def served(doc: Document) -> Place:
         _served.pop(doc, None)  # a weak dictionary keeps what its own values refer to
         for output in place.outputs:
             output.close()
+        GARBAGE.page_ended()
 
     place = Place(later)
     pn.state.on_session_destroyed(leave)

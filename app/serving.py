@@ -56,10 +56,11 @@ class Unbusy:
 
 class Garbage:
     """When Python looks through all that lives for what nobody can reach any more: all pages stand still meanwhile, for
-    half a second where thirty are open, and Bokeh asks for it whenever one is closed. What is there is frozen, which takes
-    it out of such searches, until MOST pages have ended or nobody plays."""
+    half a second where thirty are open, and Bokeh asks for it whenever one is closed. What is there when a page has been
+    loaded is frozen, which takes it out of such searches, until MOST pages have ended or nobody plays."""
 
-    MOST, SOON = 10, 5.0  # a closed page holds about 20 MB; seconds
+    MOST = 5  # a closed page holds 20 to 60 MB
+    SOON = 10.0  # seconds; what a page has begun, a compilation say, may hold it that long
 
     def __init__(self):
         self._ended, self._waits = 0, False
@@ -80,14 +81,12 @@ class Garbage:
             self._wait()
             return
         self._ended = 0
-        settle()
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
 
-def settle() -> None:
-    """Look through everything, and freeze what stays."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+GARBAGE = Garbage()
 
 
 class Visitors:
@@ -95,7 +94,6 @@ class Visitors:
 
     def __init__(self):
         self._open: set[int] = set()
-        self._garbage = Garbage()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -111,7 +109,7 @@ class Visitors:
 
     def _end(self, key: int) -> None:
         self._open.discard(key)
-        self._garbage.page_ended()
+        GARBAGE.page_ended()
 
 
 VISITORS = Visitors()

@@ -135,7 +135,9 @@ class Session(Worker):
         if run.history and (self._playing or catching_up):  # step 0 is shown first, so that rewinding reaches it
             longest, wanted = (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
             affordable = int(longest / self._seconds_per_step) if self._seconds_per_step else 1
-            if steps := self._pace.grant(max(1, min(affordable, wanted))):
+            # Twice as many as before at most: the first one may have cost nothing, since `look` had taken it.
+            if steps := self._pace.grant(max(1, min(affordable, wanted, 2 * self._steps))):
+                self._steps = steps
                 self._advance(steps)
         self._look()
         if catching_up:
@@ -243,6 +245,7 @@ class Session(Worker):
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._next_measure = 0.0
+        self._steps = 1
         self._told = 0.0, 0
         self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": ""})
         self._compile(capacity_of(setup))

@@ -89,7 +89,7 @@ class Shell:
     """One visitor's pages: built on the first visit, then kept; one is shown, the others rest."""
 
     def __init__(self, query: dict[str, str]):
-        self.address, self.later = "", 0.0
+        self.address, self.next_refresh = "", 0.0
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
@@ -132,9 +132,9 @@ class Shell:
 
     def tick(self):
         """Twice a second, or less often where many play."""
-        if time.monotonic() > self.later:
+        if time.monotonic() > self.next_refresh:
             self.refresh()
-            self.later = time.monotonic() + 0.5 * SHARE.crowding() - 0.25
+            self.next_refresh = time.monotonic() + 0.5 * SHARE.crowding() - 0.25
 
     def make(self, key: str, query: dict[str, str]):
         """Build a page and place it."""

@@ -24,7 +24,7 @@ from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
-WIDE = 1024  # particles from which on a step costs so much that `look`, which has to take it anyway, is the only one to
+WIDE = 1024  # capacity from which on a CPU takes its steps by the program of `look` alone, see Stepper
 
 
 def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
@@ -71,13 +71,14 @@ def measured(problem: Problem, key, state: State, forces: Forces):
 
 
 class Stepper:
-    """The compiled program of one Spec. Immutable and shared by every session; all state is the caller's.
+    """The compiled program of one Spec, shared by every session; all state is the caller's.
 
     reset(seed, knobs) -> State; advance(state, knobs, steps) -> State; look(state, knobs) -> Frame, which moves
     nothing; add / remove a particle. `knobs` is a mapping from names to values; missing ones take their default.
 
-    A step of many particles is taken by the program of `look`, which remembers the last one: to look and then to go on
-    costs one step instead of two, and the same numbers come out whether anybody looks or not.
+    On a CPU a step of many particles is taken by the program of `look`, which remembers the last one it has taken: for one
+    run at a time, to look and then to go on costs one step instead of two. The same numbers come out whether anybody looks
+    or not.
     """
 
     def __init__(self, spec: Spec):
@@ -87,7 +88,7 @@ class Stepper:
         self._single = METHODS[spec.method].facts.get("single", False)
         self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
         self._born = jax.jit(self._born)
-        self._wide, self._ahead = spec.capacity >= WIDE, None
+        self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._prepared: set[bool] = set()
 
     def prepare(self, look: bool = True) -> None:
@@ -96,12 +97,11 @@ class Stepper:
         if not wanted:
             return
         state, knobs = self.reset(0, {}), self.coerce({})
-        if self._wide:
-            self.look(state, {})  # the program of both, made once
-        work = {False: [lambda: self.advance(state, {}, 0)],
-                True: [lambda: self.look(state, {}), lambda: self._born(np.float32(self.target.center), knobs)]}  # fmt: skip
+        work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}),
+                "born": lambda: self._born(np.float32(self.target.center), knobs)}  # fmt: skip
+        names = {False: ["look" if self._wide else "advance"], True: ["born"] if self._wide else ["look", "born"]}
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
-            list(pool.map(lambda compile_it: compile_it(), [one for kind in wanted for one in work[kind]]))
+            list(pool.map(lambda name: work[name](), [name for kind in wanted for name in names[kind]]))
         self._prepared |= wanted
 
     # ---- traced
@@ -127,7 +127,7 @@ class Stepper:
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
 
-    def _look(self, state: State, knobs, measure) -> dict[str, Any]:
+    def _look(self, state: State, knobs, measure) -> tuple[dict[str, Any], State | None]:
         problem, method = self._assembled(knobs)
         key = jax.random.fold_in(state.key, state.step)
         after, forces = method.step(key, state)
@@ -172,9 +172,9 @@ class Stepper:
                 return self._advance(state, knobs, np.int32(steps))
         for _ in range(steps):
             ahead = self._ahead
-            if ahead is None or ahead[0] is not state or ahead[1] != knobs:
-                ahead = self._step_ahead(state, knobs, False)
-            if not ahead[2]["finite"]:
+            if ahead is None or ahead[0] is not state or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items()):
+                ahead = self._step_ahead(state, knobs, False)[1]
+            if not ahead[2]:
                 break
             state = ahead[3]
         return state
@@ -182,18 +182,19 @@ class Stepper:
     def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
         """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
         which can cost more than the step."""
-        seen = self._step_ahead(state, self.coerce(knobs), measure)[2]
+        seen = jax.device_get(self._step_ahead(state, self.coerce(knobs), measure)[0])
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "attract", "repulse")}
         metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])} if measure else {}
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 
-    def _step_ahead(self, state: State, knobs: dict[str, np.float32], measure: bool) -> tuple:
-        """(state, knobs, what is seen there, the state one step on), kept for `advance`."""
+    def _step_ahead(self, state: State, knobs: dict[str, np.float32], measure: bool) -> tuple[dict[str, Any], tuple]:
+        """What is seen at a state; and, remembered: (state, knobs, whether one step on is finite, the state there)."""
         with jax.default_matmul_precision("highest"):
             seen, after = self._look(state, knobs, np.bool_(measure))
-        self._ahead = ahead = state, knobs, jax.device_get(seen), after
-        return ahead
+        ahead = state, knobs, seen["finite"], after
+        self._ahead = ahead if self._wide else None
+        return seen, ahead
 
     def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:
         """A new particle whose first two coordinates are `point` (the others at the target's centre), and the knobs
@@ -261,7 +262,7 @@ def entries_of(spec: Spec) -> tuple:
 def compile(spec: Spec, look: bool = True) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
     the same spec compile it once. It takes seconds: keep it off an event loop. look: False where nobody will look, which
-    is more than half of the work. Raises ValueError where memory would not do."""
+    mostly is more than half of the work. Raises ValueError where memory would not do."""
     check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:

@@ -139,7 +139,7 @@ def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
     try:
         answer = page.goto(server.url + "?page=notation")
         if secret == "hush":
-            page.goto(server.url + "?page=notation")
+            page.goto(server.url + "?page=notation")  # the way through the login leads to the first page
             page.get_by_text("Notation and references").first.wait_for()
         else:
             assert answer.status == 401 and not page.get_by_text("Notation and references").count()
@@ -195,11 +195,15 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
     watched = [str(Path(__file__).with_name("watched.py"))]
     server = Server(tmp_path, soon, {**os.environ, "STEINLAB_COUNTS": str(file)}, watched)
 
+    during = []
+
     async def visit():
         visitor = Visitor(server.url, "?target=oring&methods=svgd")
         await visitor.open()
-        await visitor.watch(time.monotonic() + 4)
-        assert visitor.pictures and counts(server, file)["runs"]
+        until = time.monotonic() + 90
+        while not visitor.pictures and time.monotonic() < until:
+            await visitor.watch(time.monotonic() + 1)
+        during.extend([bool(visitor.pictures), counts(server, file)["runs"] > 0])
         await visitor.close()
 
     try:
@@ -207,7 +211,8 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
             urllib.request.urlopen(server.url + link, timeout=120).read()
         thread = threading.Thread(target=asyncio.run, args=[visit()])  # Playwright's own loop runs on this one
         thread.start()
-        thread.join(120)
+        thread.join(180)
+        assert during == [True, True]
         until = time.monotonic() + 60
         while (left := counts(server, file)) and any(left[kind] for kind in ("sessions", "runs", "views")):
             assert time.monotonic() < until, left

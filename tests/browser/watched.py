@@ -15,9 +15,10 @@ def count(*signal_and_frame):
     from app.worker import Worker
     from stein_core import runner
 
-    gc.unfreeze()  # else what was alive when the server had settled would not be looked through
     gc.collect()
+    gc.unfreeze()  # what is frozen counts too, and so does garbage that the server has left there
     kinds = [type(one) for one in gc.get_objects()]
+    gc.freeze()
     found = {
         "sessions": sum(kind.__name__ == "ServerSession" for kind in kinds),
         "runs": sum(issubclass(kind, Worker) for kind in kinds),
