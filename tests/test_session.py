@@ -94,6 +94,14 @@ def test_a_link_with_steps_stops_there_and_equals_the_recipe(desk):
     np.testing.assert_array_equal(again.particles, d.frame.particles)
 
 
+def test_the_steps_of_a_frame_at_most_double(monkeypatch, desk):
+    """The first may have cost nothing: a wide program has taken it when it looked."""
+    taken, advance = [], Session._advance
+    monkeypatch.setattr(Session, "_advance", lambda self, steps: taken.append(steps) or advance(self, steps))
+    desk(steps=300).at(300)
+    assert sum(taken) == 300 and all(after <= 2 * before for before, after in zip(taken, taken[1:]))
+
+
 def test_paused_a_knob_moves_nothing(desk):
     d = desk(steps=5)
     d.at(5)
