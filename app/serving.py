@@ -63,22 +63,22 @@ class Garbage:
     SOON = 10.0  # seconds; what a page has begun, a compilation say, may hold it that long
 
     def __init__(self):
-        self._ended, self._waits = 0, False
+        self._ended = 0
 
     def page_ended(self) -> None:
-        """On the event loop, when a page's session has ended."""
+        """On the event loop, when a page's session has ended. Each has a timer of its own: `--warm` ends one on a loop
+        that ends with it."""
         self._ended += 1
-        self._wait()
+        self._look_soon()
 
-    def _wait(self) -> None:
-        if not self._waits:
-            self._waits = True
-            asyncio.get_running_loop().call_later(self.SOON, self._look)
+    def _look_soon(self) -> None:
+        asyncio.get_running_loop().call_later(self.SOON, self._look)
 
     def _look(self) -> None:
-        self._waits = False
+        if not self._ended:
+            return
         if SHARE.pages() and self._ended < self.MOST:
-            self._wait()
+            self._look_soon()
             return
         self._ended = 0
         gc.unfreeze()

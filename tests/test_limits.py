@@ -112,23 +112,25 @@ class Knot:
         self.itself = self
 
 
-@pytest.mark.parametrize("playing, ended, found", [(3, serving.Garbage.MOST - 1, False), (3, serving.Garbage.MOST, True), (0, 1, True)])
+@pytest.mark.parametrize("playing, ended, found", [(3, serving.Garbage.MOST - 1, False), (3, serving.Garbage.MOST, True), (0, 2, True)])
 def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(monkeypatch, playing, ended, found):
     monkeypatch.setattr(serving.Garbage, "SOON", 0.02)
     monkeypatch.setattr(serving.SHARE, "pages", lambda: playing)
     left = weakref.ref(Knot())
 
-    async def leave():
-        garbage = serving.Garbage()
-        for _ in range(ended):
+    garbage = serving.Garbage()
+
+    async def leave(count, seconds):
+        for _ in range(count):
             garbage.page_ended()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(seconds)
 
     try:
         gc.freeze()
         gc.collect()
         assert left() is not None  # it is out of the search
-        asyncio.run(leave())
+        asyncio.run(leave(1, 0))  # on a loop that ends before anything could be done
+        asyncio.run(leave(ended - 1, 0.5))
         assert (left() is None) == found
         assert gc.get_freeze_count() > 0
     finally:
