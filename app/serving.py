@@ -15,7 +15,7 @@ from app.limits import LIMITS
 from app.stream import SHARE
 
 log = logging.getLogger(__name__)
-_open = WSHandler.open
+_open, _on_message = WSHandler.open, WSHandler.on_message
 
 
 def prompt_websockets() -> None:
@@ -35,14 +35,20 @@ def prompt_websockets() -> None:
 
 def expect_closed_tabs() -> None:
     """A tab that closes between two frames is no error: Bokeh leaves the failed write's exception unread, and asyncio
-    would log it with a traceback. Everything else is logged as before."""
+    would log it with a traceback. Nor is what it said just before, and was not yet heard. Everything else is logged as
+    before."""
     loop = asyncio.get_event_loop()
 
     def handle(loop, context):
         if not isinstance(context.get("exception"), WebSocketClosedError):
             loop.default_exception_handler(context)
 
+    async def on_message(self, fragment):
+        if self.connection is None or self.connection._session is not None:
+            await _on_message(self, fragment)
+
     loop.set_exception_handler(handle)
+    WSHandler.on_message = on_message
 
 
 class Unbusy:

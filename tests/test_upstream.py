@@ -1,23 +1,51 @@
 """What we work around in Panel and Bokeh is still there. Where one of these tests fails, a release has mended it: delete
 the function that the test names, and the test. Those of the browser are in browser/test_upstream_in_browser.py."""
 
+import asyncio
 import gc
 import inspect
 import weakref
 from functools import partial
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
+from bokeh.server.connection import ServerConnection
 from bokeh.server.views import ws
 from panel.custom import JSComponent
 from panel.io.document import _destroy_document
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 
-from app.serving import Unbusy, detach_busy, forget_views, stay_local
+from app import serving
+from app.serving import Unbusy, detach_busy, expect_closed_tabs, forget_views, stay_local
+
+
+def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
+    monkeypatch.setattr(ws.WSHandler, "on_message", ws.WSHandler.on_message)
+    closed = SimpleNamespace(connection=ServerConnection(None, None, None, SimpleNamespace(subscribe=lambda to: None)))
+    closed.connection._session = None
+
+    async def _handle(message):
+        return closed.connection.session
+
+    async def _receive(fragment):
+        return fragment
+
+    closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
+    asyncio.run(serving._on_message(closed, "late"))
+    assert "AssertionError" in caplog.text, "app.serving.expect_closed_tabs"
+    caplog.clear()
+
+    async def mended():
+        expect_closed_tabs()
+        await ws.WSHandler.on_message(closed, "late")
+
+    asyncio.run(mended())
+    assert not caplog.text
 
 
 class Plain(JSComponent):
