@@ -66,7 +66,7 @@ class Garbage:
     loaded is frozen, which takes it out of such searches, until MOST pages have ended or nobody plays."""
 
     MOST = 5  # a closed page holds 20 to 60 MB
-    SOON = 10.0  # seconds; what a page has begun, a compilation say, may hold it that long
+    SOON, LATER = 10.0, 30.0  # seconds
 
     def __init__(self):
         self._ended = 0
@@ -87,6 +87,15 @@ class Garbage:
             self._look_soon()
             return
         self._ended = 0
+        self._search()
+        asyncio.get_running_loop().call_later(self.LATER, self._look_again)
+
+    def _look_again(self) -> None:
+        """What a page had begun, a compilation say, may have held it the first time."""
+        if not SHARE.pages():
+            self._search()
+
+    def _search(self) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()

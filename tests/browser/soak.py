@@ -20,7 +20,7 @@ from crowd import memory
 from visitors import Visitor
 
 MOST = 8  # visitors at a time
-GONE = 60  # seconds after which the server has forgotten a closed page
+GONE = 80  # seconds after which the server has forgotten a closed page and looked for what it left
 LINKS = [
     "", "?target=oring&methods=svgd,smi", "?target=squiggle&methods=smi", "?target=gaussian&methods=svgd&dim=20",
     "?target=oring&methods=svgd&method.particles=200", "?page=location", "?page=collapse", "?page=wave&methods=svgd,map&width=5",

@@ -213,7 +213,7 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
         thread.start()
         thread.join(180)
         assert during == [True, True]
-        until = time.monotonic() + 60
+        until = time.monotonic() + 150
         while (left := counts(server, file)) and any(left[kind] for kind in ("sessions", "runs", "views")):
             assert time.monotonic() < until, left
             time.sleep(1)
