@@ -24,7 +24,7 @@ from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
-WIDE = 1024  # capacity from which on a CPU takes its steps by the program of `look` alone, see Stepper
+WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
 
 
 def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:

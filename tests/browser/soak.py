@@ -1,7 +1,7 @@
 """python tests/browser/soak.py [--minutes 30] [--seed 0]: visitors come, play, turn sliders, leave or vanish, at random.
 
-At the end nobody is left, and neither is any session, run, view or thread of theirs; memory is flat, and nothing was logged as
-an exception. Exits with 1 where one of these fails.
+At the end nobody is left, and neither is any session, run, view or thread of theirs; memory is flat, and nothing was
+logged as an exception. Exits with 1 where one of these fails.
 """
 
 import argparse

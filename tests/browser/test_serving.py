@@ -1,4 +1,4 @@
-"""Serving to many, as the README says: two processes behind nginx, a password, and who may connect."""
+"""Serving to many, as the README says: two processes behind nginx, a password, accounts, who may connect, what is left."""
 
 import asyncio
 import json
@@ -147,6 +147,7 @@ def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
         context.close()
         server.stop()
         provider.shutdown()
+    assert "Traceback" not in server.log(), server.log()
 
 
 def test_a_page_of_another_address_gets_no_connection(server):
