@@ -10,21 +10,33 @@ function find(root, id) {
   return null;
 }
 
+// What scrolls when the page does.
+function scroller(el) {
+  while ((el = el.parentElement ?? el.getRootNode().host))
+    if (/auto|scroll/.test(getComputedStyle(el).overflowY)) return el;
+  return document.scrollingElement;
+}
+
+const READER = ["wheel", "touchstart", "pointerdown", "keydown"];
+
 export function render({model, el}) {
-  // The cell may be on its way still, and what it shows may grow: for a while the page follows, unless the reader scrolls.
+  // The cell may be on its way still, and figures get their height late, so the page follows until the reader does something.
   let timer = 0;
   const stop = () => clearInterval(timer);
   const show = index => {
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, until = performance.now() + 2500;
-    let before = NaN;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches, end = performance.now() + 60000;
+    let node = null, before = NaN, height = NaN, until = 0;
     stop();
     timer = setInterval(() => {
-      const node = find(document, `cell-${index}`);
-      if (performance.now() > until) stop();
+      if (performance.now() > end) stop();
+      if (!node?.isConnected) node = find(document, `cell-${index}`);
       if (!node?.offsetParent) return;
-      const {top} = node.getBoundingClientRect();
+      const {top} = node.getBoundingClientRect(), now = performance.now(), tall = scroller(el).scrollHeight;
+      if (tall !== height) until = now + 2500; // laid out anew
+      height = tall;
       const still = top === before || Number.isNaN(before);
-      if (still && (top < 40 || top > 100)) node.scrollIntoView({behavior: calm ? "instant" : "smooth", block: "start"});
+      if (still && now < until && (top < 40 || top > 100))
+        node.scrollIntoView({behavior: calm ? "instant" : "smooth", block: "start"});
       before = top;
     }, 60);
   };
@@ -37,11 +49,11 @@ export function render({model, el}) {
     model.send_msg({key});
   };
   document.addEventListener("keydown", onKey);
-  for (const kind of ["wheel", "touchstart", "pointerdown"]) addEventListener(kind, stop, {passive: true});
+  for (const kind of READER) addEventListener(kind, stop, {passive: true});
   model.on("msg:custom", message => show(message.show));
   model.on("remove", () => {
     stop();
     document.removeEventListener("keydown", onKey);
-    for (const kind of ["wheel", "touchstart", "pointerdown"]) removeEventListener(kind, stop);
+    for (const kind of READER) removeEventListener(kind, stop);
   });
 }

@@ -1,4 +1,7 @@
-"""Names of JAX's compile events and comparisons of frames, shared by the tests."""
+"""Names of JAX's compile events, comparisons of frames and a loop for coroutines, shared by the tests."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -24,3 +27,9 @@ def assert_no_nan(frame, note=""):
 
 def force_of(frame):
     return frame.attract + frame.repulse
+
+
+def finished(coroutine, seconds=180):
+    """What a coroutine returns, on a loop and thread of its own: on this one Playwright's loop may be running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from bokeh.document import Document
+from checks import finished
 
 from app import jobs, serving, worker
 from app.limits import KNOWN, LIMITS, Limits
@@ -78,7 +79,7 @@ def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
         for end in documents[0].session_destroyed_callbacks:
             end(None)
 
-    asyncio.run(leave())
+    finished(leave())
     assert visitors.admit(documents[2])
 
 
@@ -129,8 +130,8 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
         gc.freeze()
         gc.collect()
         assert left() is not None  # it is out of the search
-        asyncio.run(leave(1, 0))  # on a loop that ends before anything could be done
-        asyncio.run(leave(ended - 1, 0.5))
+        finished(leave(1, 0))  # on a loop that ends before anything could be done
+        finished(leave(ended - 1, 0.5))
         assert (left() is None) == found
         assert gc.get_freeze_count() > 0
     finally:

@@ -1,7 +1,6 @@
 """What we work around in Panel and Bokeh is still there. Where one of these tests fails, a release has mended it: delete
 the function that the test names, and the test. Those of the browser are in browser/test_upstream_in_browser.py."""
 
-import asyncio
 import gc
 import inspect
 import weakref
@@ -15,6 +14,7 @@ from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
 from bokeh.server.connection import ServerConnection
 from bokeh.server.views import ws
+from checks import finished
 from panel.custom import JSComponent
 from panel.io.document import _destroy_document
 from panel.io.state import set_curdoc
@@ -36,7 +36,7 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
         return fragment
 
     closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
-    asyncio.run(serving._on_message(closed, "late"))
+    finished(serving._on_message(closed, "late"))
     assert "AssertionError" in caplog.text, "app.serving.expect_closed_tabs"
     caplog.clear()
 
@@ -44,7 +44,7 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
         expect_closed_tabs()
         await ws.WSHandler.on_message(closed, "late")
 
-    asyncio.run(mended())
+    finished(mended())
     assert not caplog.text
 
 

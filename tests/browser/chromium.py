@@ -69,10 +69,6 @@ class Server:
     def log(self) -> str:
         return self.log_file.read_text()
 
-    def threads(self) -> int:
-        """How many threads the server has (Linux)."""
-        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
-
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(20)

@@ -95,6 +95,29 @@ def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     at_cell(tab, "cell 2 of 14")
 
 
+def test_a_link_follows_its_cell_until_the_reader_does_something(open_page):
+    """A figure gets its height late, and before that the page may be too short to bring the cell to its top."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = open_page("?page=lessons&lesson=02&cell=5")
+    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    first, figure = tab.page.locator("#cell-0"), tab.page.locator(".stage").first
+    expect(first).not_to_be_in_viewport()
+    tab.page.locator(".main-content").evaluate("node => node.style.overflowAnchor = 'none'")  # the browser does not help
+    time.sleep(4)  # the page is at rest
+    figure.evaluate("node => node.style.display = 'none'")
+    expect(first).to_be_in_viewport()
+    time.sleep(4)
+    figure.evaluate("node => node.style.display = ''")
+    expect(first).not_to_be_in_viewport()
+    time.sleep(2)  # it has scrolled to the end
+    figure.evaluate("node => node.style.display = 'none'")
+    expect(first).to_be_in_viewport()
+    tab.page.keyboard.press("Shift")
+    figure.evaluate("node => node.style.display = ''")
+    time.sleep(1)
+    expect(first).to_be_in_viewport(timeout=100)
+
+
 LOSE_ONE = """() => {
   let kind = [...Bokeh.documents[0]._all_models.values()][0];
   while (!Object.hasOwn(kind, "trigger_event")) kind = Object.getPrototypeOf(kind);

@@ -250,22 +250,6 @@ def test_two_tabs_are_independent(open_tab):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
-def test_a_closed_tab_leaves_no_thread(open_tab, server):
-    open_tab(SMALL).context.close()
-    time.sleep(26)  # longer than the server keeps what a closed tab had
-    before = None
-    while before != (before := server.threads()):
-        time.sleep(5)
-    tabs = [open_tab(SMALL) for _ in range(3)]
-    assert server.threads() >= before + 3
-    for tab in tabs:
-        tab.context.close()
-    end = time.monotonic() + PATIENCE
-    while server.threads() > before and time.monotonic() < end:
-        time.sleep(0.5)
-    assert server.threads() <= before
-
-
 def test_a_cut_connection_is_taken_up_and_the_run_goes_on(open_tab):
     tab = open_tab(SMALL)
     tab.wait("window.steinlab.step[0] > 20")

@@ -16,11 +16,13 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
+from checks import finished
 from chromium import ROOT, Server, Tab, free_port
 from soak import LINKS, counts
 from visitors import Visitor
 
 pytestmark = pytest.mark.browser
+RUN = "Session"  # the name of the thread of a page of particles
 
 
 @pytest.fixture
@@ -167,7 +169,6 @@ def test_a_page_of_another_address_gets_no_connection(server):
 
 def test_a_browser_that_vanishes_in_the_middle_of_a_picture_is_no_error(server):
     """The log of this server has to be without a traceback in the end."""
-    seen = []
 
     async def visits():
         gone, stays = (Visitor(server.url, "?target=oring&methods=svgd") for _ in range(2))
@@ -178,13 +179,10 @@ def test_a_browser_that_vanishes_in_the_middle_of_a_picture_is_no_error(server):
         gone.kill()
         before = len(stays.pictures)
         await watching
-        seen.extend([len(gone.pictures), before, len(stays.pictures)])
         await stays.close()
+        return len(gone.pictures), before, len(stays.pictures)
 
-    thread = threading.Thread(target=asyncio.run, args=[visits()])  # Playwright's own loop runs on this one
-    thread.start()
-    thread.join(120)
-    gone, before, after = seen
+    gone, before, after = finished(visits())
     assert gone > 2 and after > before + 5
     assert "Traceback" not in server.log(), server.log()[-3000:]
 
@@ -196,26 +194,24 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
     watched = [str(Path(__file__).with_name("watched.py"))]
     server = Server(tmp_path, soon, {**os.environ, "STEINLAB_COUNTS": str(file)}, watched)
 
-    during = []
-
     async def visit():
         visitor = Visitor(server.url, "?target=oring&methods=svgd")
         await visitor.open()
         until = time.monotonic() + 90
         while not visitor.pictures and time.monotonic() < until:
             await visitor.watch(time.monotonic() + 1)
-        during.extend([bool(visitor.pictures), counts(server, file)["runs"] > 0])
+        assert visitor.pictures
+        during = counts(server, file)
         await visitor.close()
+        return during
 
     try:
         for link in LINKS:  # as a program does that looks for links
             urllib.request.urlopen(server.url + link, timeout=120).read()
-        thread = threading.Thread(target=asyncio.run, args=[visit()])  # Playwright's own loop runs on this one
-        thread.start()
-        thread.join(180)
-        assert during == [True, True]
+        during = finished(visit())
+        assert during["runs"] and RUN in during["threads"]
         until = time.monotonic() + 150
-        while (left := counts(server, file)) and any(left[kind] for kind in ("sessions", "runs", "views")):
+        while (left := counts(server, file)) and any([left["sessions"], left["runs"], left["views"], RUN in left["threads"]]):
             assert time.monotonic() < until, left
             time.sleep(1)
     finally:
