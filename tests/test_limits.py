@@ -136,3 +136,27 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+KEPT = """
+import numpy as np
+from app.app_hooks import keep_buffers
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+np.ones(10)
+if {kept}:
+    keep_buffers()
+before = resident()
+array = np.ones(2**23)  # 64 MB
+del array
+print(resident() - before > 32)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")
+@pytest.mark.parametrize("kept", [True, False])
+def test_memory_of_thousands_of_particles_stays_with_the_process(kept):
+    answer = subprocess.run([sys.executable, "-c", KEPT.format(kept=kept)], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == str(kept), answer.stderr

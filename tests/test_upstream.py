@@ -126,3 +126,7 @@ def test_a_document_without_a_session_asks_a_cdn():
     stay_local(mended)
     assert any(url.startswith("https://") for url in addresses(plain)), "app.serving.stay_local"
     assert addresses(mended) and not any(url.startswith("https://") for url in addresses(mended))
+
+
+def test_a_spinner_without_a_server_asks_a_cdn():
+    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), "app.notebook.start"

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-from chromium import PATIENCE
 
 pytestmark = pytest.mark.browser
 
