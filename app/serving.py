@@ -4,7 +4,9 @@ its session ends."""
 import asyncio
 import gc
 import logging
+import math
 import time
+from functools import partial
 
 from bokeh.server.views.ws import WSHandler
 from panel.io.state import set_curdoc
@@ -107,8 +109,16 @@ GARBAGE = Garbage()
 class Visitors:
     """The open pages of a server."""
 
+    ARRIVING = 4  # seconds from the visit until a page moves
+
     def __init__(self):
         self._open: set[int] = set()
+        self._last = -math.inf
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a page was asked for just now."""
+        return time.monotonic() < self._last + self.ARRIVING
 
     def __len__(self) -> int:
         return len(self._open)
@@ -117,7 +127,7 @@ class Visitors:
         """Count one more until its session ends; False where there are as many as LIMITS allows."""
         if len(self._open) >= LIMITS.sessions:
             return False
-        key = id(document)
+        key, self._last = id(document), time.monotonic()
         self._open.add(key)
         document.on_session_destroyed(lambda context: self._end(key))
         return True
@@ -140,11 +150,10 @@ def warm_up() -> None:
     setup = Setup()
     try:
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
-        SideBySide().scene(specs)
-        for spec in specs:
-            while COMPILERS.busy:  # a visitor's own programs come first
+        for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
+            while COMPILERS.busy or VISITORS.arriving:  # a visitor's own programs come first
                 time.sleep(0.2)
-            compile(spec)
+            prepare()
     except Exception:  # the first visitor's session will meet it again, and show it
         log.exception("warm-up")
 

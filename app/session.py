@@ -7,6 +7,7 @@ never touches the run itself, so nothing needs a lock.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import replace
 from typing import Any, Callable
@@ -18,7 +19,7 @@ from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import SHARE, Streamer
 from app.views import pack
 from app.worker import Pace, Worker
-from stein_core import METHODS, Frame, Stepper, compile
+from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step
 TELL_EVERY = 0.5  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
 MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement costs several steps
+
+UNKNOWN = dict.fromkeys(DIAGNOSTICS, math.nan)  # the metrics of a picture that moves before they can be measured
 
 COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
 
@@ -164,12 +167,12 @@ class Session(Worker):
         run, self._dirty = self._run, False
         now, (then, step) = time.monotonic(), self._told
         moving = self._playing or run.clock < self._goal
-        measure = not moving or now > self._next_measure
+        measure = self._measurable and (not moving or now > self._next_measure)
         frames = run.look(measure)
         if measure:
             self.metrics = [frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
-        self._streamer.publish(pack(self._view.panels(run, self.metrics)))
+        self._streamer.publish(pack(self._view.panels(run, self.metrics or [UNKNOWN] * len(frames))))
         if not moving or now - then > TELL_EVERY * SHARE.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
@@ -241,7 +244,7 @@ class Session(Worker):
     def _start(self, setup: Setup, playing: bool | None = None):
         self._setup, self._deferred = setup, []
         self._run: Run | None = None
-        self.metrics = []
+        self.metrics, self._measurable = [], False
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
         self._seconds_per_step = self._next_measure = 0.0
@@ -265,20 +268,28 @@ class Session(Worker):
         def work():
             try:
                 deliver(self._tell, {"scene": self._view.scene(specs)})
-                steppers = [compile(spec) for spec in specs if ticket is self._ticket]
-                deliver(self._ready, ticket, steppers)
+                steppers = [compile(spec, measure=False) for spec in specs if ticket is self._ticket]
+                deliver(self._ready, steppers)
+                for spec in specs:  # the picture moves already
+                    if ticket is self._ticket and not self._closed:
+                        compile(spec)
+                deliver(self._measure)
             except Exception as error:  # the worker shows it, as any other
                 deliver(_raise, error)
 
         COMPILERS.submit(work)
 
-    def _ready(self, ticket: object, steppers: list[Stepper]):
+    def _measure(self):
+        self._measurable = self._dirty = True
+        if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
+            AHEAD.submit(self._compile_ahead, self._ticket)
+
+    def _ready(self, steppers: list[Stepper]):
+        self._measurable = False
         if self._run:
             self._run.grow(steppers)
         else:
             self._run = Run(self._setup, steppers)
-            if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
-                AHEAD.submit(self._compile_ahead, ticket)
         self._tell({"status": ""})
         self._dirty = True
         deferred, self._deferred = self._deferred, []

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.forces import Gradients, Problem, influence, kernel_matrix, length, squared_distances
+from stein_core.forces import Gradients, Problem, gradients, influence, kernel_matrix, length, squared_distances
 from stein_core.registry import DIAGNOSTICS
-from stein_core.types import Array, Forces
+from stein_core.types import Array, Forces, State
 
 EXACT_DRAWS = 256  # exact samples that MMD compares with
 
@@ -226,3 +226,13 @@ def mmd(view):
     x, w = view.draws, view.weights
     square = w @ k(squared_distances(x, x)) @ w - 2 * jnp.mean(w @ k(squared_distances(x, exact))) + jnp.mean(k(within))
     return jnp.sqrt(jnp.maximum(square, 0.0))
+
+
+def measured(problem: Problem, key, state: State, forces: Forces):
+    """Every diagnostic at a state, in the registry's order, as one vector; key: this step's."""
+    g = gradients(problem, key, state.particles)  # the same draws as the step's
+    _, sigma = length(problem, state.particles)
+    n = state.particles.shape[0]
+    draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
+    view = View(problem, state.particles, problem.weights(n), forces, g, sigma, draws, state.key)
+    return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.diagnostics import DIAGNOSTICS, View
-from stein_core.forces import Problem, gradients, length, normal
+from stein_core.diagnostics import DIAGNOSTICS, measured
+from stein_core.forces import Problem, normal
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
@@ -60,16 +60,6 @@ def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) ->
     return problem, method_entry.make(problem, **own("method", method_entry))
 
 
-def measured(problem: Problem, key, state: State, forces: Forces):
-    """Every diagnostic at a state, in the registry's order, as one vector; key: this step's."""
-    g = gradients(problem, key, state.particles)  # the same draws as the step's
-    _, sigma = length(problem, state.particles)
-    n = state.particles.shape[0]
-    draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
-    view = View(problem, state.particles, problem.weights(n), forces, g, sigma, draws, state.key)
-    return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])
-
-
 class Stepper:
     """The compiled program of one Spec, shared by every session; all state is the caller's.
 
@@ -87,21 +77,22 @@ class Stepper:
         self.knobs = spec.knobs()
         self._single = METHODS[spec.method].facts.get("single", False)
         self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
-        self._born = jax.jit(self._born)
+        self._measure, self._born = jax.jit(self._measure), jax.jit(self._born)
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
-        self._prepared: set[bool] = set()
+        self._prepared: set[str] = set()
 
-    def prepare(self, look: bool = True) -> None:
-        """Compile reset and advance, and look and add if wanted, unless that is done; see `compile`."""
-        wanted = {False, look} - self._prepared
-        if not wanted:
+    def prepare(self, look: bool = True, measure: bool = True) -> None:
+        """Compile what is wanted, unless that is done; see `compile`."""
+        wanted = {"look" if self._wide else "advance", *["look"] * look, *["measure", "born"] * (look and measure)}
+        if not (wanted := wanted - self._prepared):
             return
         state, knobs = self.reset(0, {}), self.coerce({})
-        work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}),
+        still = Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles))
+        work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}, False),
+                "measure": lambda: self._metrics(state, knobs, still),
                 "born": lambda: self._born(np.float32(self.target.center), knobs)}  # fmt: skip
-        names = {False: ["look" if self._wide else "advance"], True: ["born"] if self._wide else ["look", "born"]}
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
-            list(pool.map(lambda name: work[name](), [name for kind in wanted for name in names[kind]]))
+            list(pool.map(lambda name: work[name](), wanted))
         self._prepared |= wanted
 
     # ---- traced
@@ -127,27 +118,22 @@ class Stepper:
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
 
-    def _look(self, state: State, knobs, measure) -> tuple[dict[str, Any], State | None]:
+    def _look(self, state: State, knobs) -> tuple[dict[str, Any], State | None]:
         problem, method = self._assembled(knobs)
-        key = jax.random.fold_in(state.key, state.step)
-        after, forces = method.step(key, state)
-        guide = problem.guide
-
+        after, forces = method.step(jax.random.fold_in(state.key, state.step), state)
         seen = {
             "step": state.step,
             "m": problem.m,
             "finite": is_finite(after),
             "particles": state.particles,
-            "locations": guide.location(state.particles),
-            "scales": guide.scale(state.particles),
-            # Where a run has diverged the force may be undefined; a frame shows none then.
-            "attract": jnp.where(jnp.isfinite(forces.attract), forces.attract, 0.0),
-            "repulse": jnp.where(jnp.isfinite(forces.repulse), forces.repulse, 0.0),
-            "metrics": jax.lax.cond(
-                measure, lambda: measured(problem, key, state, forces), lambda: jnp.zeros(len(DIAGNOSTICS), jnp.float32)
-            ),
+            "locations": problem.guide.location(state.particles),
+            "scales": problem.guide.scale(state.particles),
+            "forces": forces,
         }
         return seen, after if self._wide else None
+
+    def _measure(self, state: State, knobs, forces: Forces):
+        return measured(self._assembled(knobs)[0], jax.random.fold_in(state.key, state.step), state, forces)
 
     def _born(self, location, knobs):
         return self._assembled(knobs)[0].guide.init(location)
@@ -173,7 +159,7 @@ class Stepper:
         for _ in range(steps):
             ahead = self._ahead
             if ahead is None or ahead[0] is not state or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items()):
-                ahead = self._step_ahead(state, knobs, False)[1]
+                ahead = self._step_ahead(state, knobs)[1]
             if not ahead[2]:
                 break
             state = ahead[3]
@@ -182,16 +168,25 @@ class Stepper:
     def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
         """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
         which can cost more than the step."""
-        seen = jax.device_get(self._step_ahead(state, self.coerce(knobs), measure)[0])
+        knobs = self.coerce(knobs)
+        seen = self._step_ahead(state, knobs)[0]
+        metrics = self._metrics(state, knobs, seen["forces"]) if measure else {}
+        seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
-        arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "attract", "repulse")}
-        metrics = {name: float(value) for name, value in zip(DIAGNOSTICS, seen["metrics"])} if measure else {}
+        arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales")}
+        for name, force in seen["forces"]._asdict().items():  # where a run has diverged it may be undefined: none is shown
+            arrays[name] = np.where(np.isfinite(force), force, np.float32(0.0))[rows]
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 
-    def _step_ahead(self, state: State, knobs: dict[str, np.float32], measure: bool) -> tuple[dict[str, Any], tuple]:
+    def _metrics(self, state: State, knobs: dict[str, np.float32], forces: Forces) -> dict[str, float]:
+        with jax.default_matmul_precision("highest"):
+            values = self._measure(state, knobs, forces)
+        return dict(zip(DIAGNOSTICS, np.asarray(values).tolist()))
+
+    def _step_ahead(self, state: State, knobs: dict[str, np.float32]) -> tuple[dict[str, Any], tuple]:
         """What is seen at a state; and, remembered: (state, knobs, whether one step on is finite, the state there)."""
         with jax.default_matmul_precision("highest"):
-            seen, after = self._look(state, knobs, np.bool_(measure))
+            seen, after = self._look(state, knobs)
         ahead = state, knobs, seen["finite"], after
         self._ahead = ahead if self._wide else None
         return seen, ahead
@@ -259,10 +254,11 @@ def entries_of(spec: Spec) -> tuple:
     return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
 
 
-def compile(spec: Spec, look: bool = True) -> Stepper:
+def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
-    the same spec compile it once. It takes seconds: keep it off an event loop. look: False where nobody will look, which
-    mostly is more than half of the work. Raises ValueError where memory would not do."""
+    the same spec compile it once. It takes seconds: keep it off an event loop. look: False where nobody will look, measure:
+    False where nobody will read metrics or add a particle, or not yet: each mostly is a third of the work or more. What was
+    not asked for compiles when it is used. Raises ValueError where memory would not do."""
     check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:
@@ -271,7 +267,7 @@ def compile(spec: Spec, look: bool = True) -> Stepper:
         with _table:
             known = _steppers.get(key)
         stepper = known or Stepper(spec)
-        stepper.prepare(look)
+        stepper.prepare(look, measure)
         with _table:
             _steppers[key] = stepper
             _steppers.move_to_end(key)

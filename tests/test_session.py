@@ -1,5 +1,6 @@
 """The session without a browser: a thread, a queue and a fake screen."""
 
+import threading
 import time
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
+from app import session
 from app.serving import stay_local
 from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
-from stein_core import METHODS, TARGETS, collect
+from stein_core import METHODS, TARGETS, collect, compile
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 
@@ -70,6 +72,23 @@ def desk():
         each.session.close()
         each.session._thread.join(10)
         assert not each.session._thread.is_alive()
+
+
+def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
+    release = threading.Event()
+
+    def slow(spec, measure=True):
+        if measure:
+            release.wait(60)
+        return compile(spec, measure=measure)
+
+    monkeypatch.setattr(session, "compile", slow)
+    one = desk()
+    one.at(20)
+    assert not one.session.metrics
+    release.set()
+    one.until(lambda: one.session.metrics)
+    assert np.isfinite(one.session.metrics[0]["marginal_variance"])
 
 
 def test_plays_from_the_start_and_pauses(desk):

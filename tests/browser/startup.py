@@ -41,7 +41,7 @@ def main():
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import stein_core"], check=True)
     print(f"import stein_core: {time.perf_counter() - began:.1f} s")
-    cache = tempfile.mkdtemp()
+    cache = folder = tempfile.mkdtemp()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         for name, (link, moves) in PAGES.items():
