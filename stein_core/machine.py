@@ -1,7 +1,9 @@
 """The machine: how much memory a program may take (what would not fit is refused before it is compiled), what computes,
 and where is kept what need not be computed again."""
 
+import ctypes
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -37,6 +39,12 @@ def check_memory(spec: Spec, lanes: int = 1) -> None:
             f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB; "
             f"allowed: {allowed / 1e9:.1f} GB (STEINLAB_MEMORY_GB). Take fewer particles, draws or dimensions."
         )
+
+
+def trim_memory() -> None:
+    """Memory that a compilation has used goes back to Linux; glibc would keep it, hundreds of megabytes after a few."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def cache_folder() -> Path:

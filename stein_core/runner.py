@@ -17,7 +17,7 @@ import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, measured
 from stein_core.forces import Problem, normal
-from stein_core.machine import check_memory
+from stein_core.machine import check_memory, trim_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
@@ -94,6 +94,7 @@ class Stepper:
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
             list(pool.map(lambda name: work[name](), wanted))
         self._prepared |= wanted
+        trim_memory()
 
     # ---- traced
 

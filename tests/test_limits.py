@@ -138,12 +138,13 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
         gc.unfreeze()
 
 
+RESIDENT = """
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+"""
 KEPT = """
 import numpy as np
 from app.app_hooks import keep_buffers
-
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
 
 np.ones(10)
 if {kept}:
@@ -153,10 +154,29 @@ array = np.ones(2**23)  # 64 MB
 del array
 print(resident() - before > 32)
 """
+COMPILED = """
+import ctypes
+from stein_core import Spec, compile
+
+for method in ("svgd", "smi"):
+    compile(Spec("gaussian", method=method, capacity=32))
+before = resident()
+ctypes.CDLL(None).malloc_trim(0)
+print(before - resident())
+"""
+
+
+def answer(code: str) -> str:
+    """What the code prints, in a process of its own."""
+    return subprocess.run([sys.executable, "-c", RESIDENT + code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")
 @pytest.mark.parametrize("kept", [True, False])
 def test_memory_of_thousands_of_particles_stays_with_the_process(kept):
-    answer = subprocess.run([sys.executable, "-c", KEPT.format(kept=kept)], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == str(kept), answer.stderr
+    assert answer(KEPT.format(kept=kept)) == str(kept)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")
+def test_memory_of_a_compilation_goes_back():
+    assert float(answer(COMPILED)) < 20
