@@ -15,7 +15,8 @@ import pytest
 from bokeh.document import Document
 from checks import finished
 
-from app import jobs, serving, worker
+import stein_core
+from app import jobs, scene, serving, worker
 from app.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
@@ -81,6 +82,20 @@ def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
 
     finished(leave())
     assert visitors.admit(documents[2])
+
+
+def test_preparations_wait_for_a_page_that_has_just_been_asked_for(monkeypatch):
+    prepared = []
+    monkeypatch.setattr(stein_core, "compile", lambda spec: prepared.append(time.monotonic()))
+    monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(time.monotonic()))
+    monkeypatch.setattr(serving, "VISITORS", serving.Visitors())
+    monkeypatch.setattr(serving.Visitors, "ARRIVING", 0.5)
+    asked = time.monotonic()
+    serving.VISITORS.admit(Document())
+    serving.warm_up()
+    assert len(prepared) >= 2 and min(prepared) > asked + 0.5
+    serving.warm_up()
+    assert time.monotonic() < asked + 5  # and nobody else is waited for
 
 
 def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
