@@ -15,6 +15,7 @@ from tornado.websocket import WebSocketClosedError
 
 from app.limits import LIMITS
 from app.stream import SHARE
+from stein_core.machine import trim_memory
 
 log = logging.getLogger(__name__)
 _open, _on_message = WSHandler.open, WSHandler.on_message
@@ -101,6 +102,7 @@ class Garbage:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
+        trim_memory()
 
 
 GARBAGE = Garbage()

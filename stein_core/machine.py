@@ -42,7 +42,7 @@ def check_memory(spec: Spec, lanes: int = 1) -> None:
 
 
 def trim_memory() -> None:
-    """Memory that a compilation has used goes back to Linux; glibc would keep it, hundreds of megabytes after a few."""
+    """Memory that a compilation or a page has used goes back to Linux: glibc would keep it, hundreds of megabytes soon."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
