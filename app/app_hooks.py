@@ -18,10 +18,11 @@ def on_server_loaded(server_context):
     if root not in sys.path:  # a checkout that is not installed; a change made at import time would be undone
         sys.path.insert(0, root)
     import jax
+    from tornado.ioloop import IOLoop
 
     from app import lessons
     from app.limits import LIMITS
-    from app.serving import expect_closed_tabs, prompt_websockets, warm_up
+    from app.serving import begin_busy_cleanup, expect_closed_tabs, prompt_websockets, warm_up
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
 
@@ -31,6 +32,7 @@ def on_server_loaded(server_context):
         keep_buffers()
     prompt_websockets()
     expect_closed_tabs()
+    IOLoop.current().add_callback(begin_busy_cleanup)
     keep_compiled()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare
     gc.collect()

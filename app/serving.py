@@ -6,6 +6,7 @@ import gc
 import logging
 import math
 import time
+from contextvars import Context
 from functools import partial
 
 from bokeh.server.views.ws import WSHandler
@@ -81,7 +82,7 @@ class Garbage:
         self._look_soon()
 
     def _look_soon(self) -> None:
-        asyncio.get_running_loop().call_later(self.SOON, self._look)
+        asyncio.get_running_loop().call_later(self.SOON, self._look, context=Context())  # not the page's own: it holds it
 
     def _look(self) -> None:
         if not self._ended:
@@ -91,7 +92,7 @@ class Garbage:
             return
         self._ended = 0
         self._search()
-        asyncio.get_running_loop().call_later(self.LATER, self._look_again)
+        asyncio.get_running_loop().call_later(self.LATER, self._look_again, context=Context())
 
     def _look_again(self) -> None:
         """What a page had begun, a compilation say, may have held it the first time."""
@@ -168,6 +169,14 @@ def stay_local(document) -> None:
 
     where = f"{pn.state.rel_path}/{LOCAL_DIST}" if pn.state.rel_path else LOCAL_DIST
     document._template_variables.setdefault("dist_url", where)
+
+
+def begin_busy_cleanup() -> None:
+    """On the event loop, before the first visitor comes: Panel's clearing away of old busy events is a task for ever, and
+    would keep the page in whose context it begins."""
+    import panel as pn
+
+    Context().run(pn.state._schedule_busy_cleanup)
 
 
 def forget_views(document) -> None:

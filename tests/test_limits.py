@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from bokeh.document import Document
 from checks import finished
+from panel.io.state import set_curdoc
 
 import stein_core
 from app import jobs, scene, serving, worker
@@ -132,13 +133,18 @@ class Knot:
 def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(monkeypatch, playing, ended, found):
     monkeypatch.setattr(serving.Garbage, "SOON", 0.02)
     monkeypatch.setattr(serving.SHARE, "pages", lambda: playing)
-    left = weakref.ref(Knot())
-
     garbage = serving.Garbage()
+    page, knot = Document(), Knot()
+    knot.page = page
+    left, its_page = weakref.ref(knot), weakref.ref(page)
+    del knot
 
     async def leave(count, seconds):
-        for _ in range(count):
-            garbage.page_ended()
+        nonlocal page
+        with set_curdoc(page):  # as when Bokeh tells that its session has ended
+            for _ in range(count):
+                garbage.page_ended()
+        page = None
         await asyncio.sleep(seconds)
 
     try:
@@ -147,7 +153,7 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
         assert left() is not None  # it is out of the search
         finished(leave(1, 0))  # on a loop that ends before anything could be done
         finished(leave(ended - 1, 0.5))
-        assert (left() is None) == found
+        assert (left() is None) == (its_page() is None) == found
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()

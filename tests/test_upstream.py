@@ -21,7 +21,7 @@ from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 
 from app import serving
-from app.serving import Unbusy, detach_busy, expect_closed_tabs, forget_views, stay_local
+from app.serving import Unbusy, begin_busy_cleanup, detach_busy, expect_closed_tabs, forget_views, stay_local
 
 
 def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
@@ -113,6 +113,33 @@ def known_after_its_session(mend) -> bool:
 def test_panel_keeps_the_notification_area_of_every_page():
     assert known_after_its_session(lambda document: None), "app.serving.forget_views"
     assert not known_after_its_session(forget_views)
+
+
+def kept_by_busy_cleanup(begin) -> bool:
+    """Whether a document is kept in whose context Panel was busy for the first time."""
+
+    async def visit():
+        document = Document()
+        left = weakref.ref(document)
+        begin()
+        with set_curdoc(document):
+            pn.state._schedule_busy_cleanup()
+        del document
+        gc.collect()
+        kept = left() is not None
+        pn.state._busy_cleanup_scheduled.stop()
+        return kept
+
+    type(pn.state)._busy_cleanup_scheduled = None
+    try:
+        return finished(visit())
+    finally:
+        type(pn.state)._busy_cleanup_scheduled = None
+
+
+def test_panel_keeps_the_first_page_that_was_busy():
+    assert kept_by_busy_cleanup(lambda: None), "app.serving.begin_busy_cleanup"
+    assert not kept_by_busy_cleanup(begin_busy_cleanup)
 
 
 def addresses(document: Document) -> list[str]:

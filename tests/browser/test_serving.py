@@ -201,6 +201,8 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
         while not visitor.pictures and time.monotonic() < until:
             await visitor.watch(time.monotonic() + 1)
         assert visitor.pictures
+        await visitor.turn("alpha", 30)
+        await visitor.watch(time.monotonic() + 1)
         during = counts(server, file)
         await visitor.close()
         return during
