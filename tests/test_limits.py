@@ -134,26 +134,24 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
     monkeypatch.setattr(serving.Garbage, "SOON", 0.02)
     monkeypatch.setattr(serving.SHARE, "pages", lambda: playing)
     garbage = serving.Garbage()
-    page, knot = Document(), Knot()
-    knot.page = page
-    left, its_page = weakref.ref(knot), weakref.ref(page)
+    knot = Knot()
+    knot.page = Document()
+    left, its_page = weakref.ref(knot), weakref.ref(knot.page)
     del knot
 
-    async def leave(count, seconds):
-        nonlocal page
-        with set_curdoc(page):  # as when Bokeh tells that its session has ended
+    async def leave(count, seconds, page=lambda: None):
+        with set_curdoc(page()):  # as when Bokeh tells that its session has ended
             for _ in range(count):
                 garbage.page_ended()
-        page = None
         await asyncio.sleep(seconds)
+        return left() is None, its_page() is None  # now: what waits on this loop ends with it
 
     try:
         gc.freeze()
         gc.collect()
         assert left() is not None  # it is out of the search
         finished(leave(1, 0))  # on a loop that ends before anything could be done
-        finished(leave(ended - 1, 0.5))
-        assert (left() is None) == (its_page() is None) == found
+        assert finished(leave(ended - 1, 0.5, its_page)) == (found, found)
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
