@@ -32,8 +32,6 @@ TELL_EVERY = 0.5  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
 MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement costs several steps
 
-UNKNOWN = dict.fromkeys(DIAGNOSTICS, math.nan)  # the metrics of a picture that moves before they can be measured
-
 COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
 
 
@@ -172,7 +170,8 @@ class Session(Worker):
         if measure:
             self.metrics = [frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
-        self._streamer.publish(pack(self._view.panels(run, self.metrics or [UNKNOWN] * len(frames))))
+        metrics = self.metrics or [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(frames)  # it moves before they are compiled
+        self._streamer.publish(pack(self._view.panels(run, metrics)))
         if not moving or now - then > TELL_EVERY * SHARE.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
@@ -280,6 +279,8 @@ class Session(Worker):
         COMPILERS.submit(work)
 
     def _measure(self):
+        if self._run is None:  # it could not start, and has said why
+            return
         self._measurable = self._dirty = True
         if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
             AHEAD.submit(self._compile_ahead, self._ticket)

@@ -199,3 +199,18 @@ def test_memory_of_thousands_of_particles_stays_with_the_process(kept):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")
 def test_memory_of_a_compilation_goes_back():
     assert float(answer(COMPILED)) < 20
+
+
+KEEP = """
+import jax
+from stein_core import keep_compiled
+
+folder = keep_compiled()
+jax.jit(lambda x: x + 1)(1.0)
+print(any(folder.iterdir()))
+"""
+
+
+def test_the_smallest_program_is_kept_for_the_next_start(monkeypatch, tmp_path):
+    monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
+    assert answer(KEEP) == "True"

@@ -91,6 +91,17 @@ def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(de
     assert np.isfinite(one.session.metrics[0]["marginal_variance"])
 
 
+def test_a_run_that_cannot_start_says_why_and_nothing_else(desk, monkeypatch, caplog):
+    def refuse(*arguments):
+        raise ValueError("no such start")
+
+    monkeypatch.setattr(session, "Run", refuse)
+    one = desk()
+    one.until(lambda: one.news.get("alarm"))
+    time.sleep(1)
+    assert one.news["alarm"] == "no such start" and "Traceback" not in caplog.text
+
+
 def test_plays_from_the_start_and_pauses(desk):
     d = desk()
     d.at(5)

@@ -248,7 +248,6 @@ def test_two_tabs_are_independent(open_tab):
     assert one.step() == at
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
 def test_a_cut_connection_is_taken_up_and_the_run_goes_on(open_tab):
     tab = open_tab(SMALL)
     tab.wait("window.steinlab.step[0] > 20")
