@@ -66,7 +66,7 @@ class Pairs(NamedTuple):
         """Median of r^power over active pairs i < j (or over the whole matrix, zeros included), then ^(2/power).
 
         Exact: the two middle order statistics are found by bisection on the bit pattern of the floats (which for
-        non-negative floats orders as the numbers do), 31 counting passes instead of a sort. 0 when there is no pair.
+        non-negative floats orders as the numbers do), at most 31 counting passes instead of a sort. 0 when there is no pair.
         """
         n = self.squared.shape[0]
         m = self.m.astype(jnp.int32)
@@ -87,13 +87,15 @@ class Pairs(NamedTuple):
             columns = jax.lax.optimization_barrier(jnp.sum((bits <= limit).astype(jnp.int32), axis=0))
             return 2 * jnp.sum(columns) + (m if diagonal else 0)
 
-        def halve(_, interval):
+        def halve(interval):
             low, high = interval
             middle = low + (high - low) // 2
             enough = up_to(middle) > low_rank
             return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
-        _, low_bits = jax.lax.fori_loop(0, 31, halve, (jnp.int32(0), jnp.int32(0x7F800000)))
+        least = 0 if diagonal else jnp.maximum(jnp.min(bits), 0)  # a NaN may have a sign, and then negative bits
+        ends = jnp.int32(least), jnp.max(jnp.where(inside, bits, 0))
+        low_bits, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], halve, ends)
         above = jnp.min(jnp.where(bits > low_bits, bits, largest))
         high_bits = jnp.where(up_to(low_bits) > high_rank, low_bits, above)
         low, high = (jax.lax.bitcast_convert_type(b, jnp.float32) for b in (low_bits, high_bits))

@@ -105,7 +105,7 @@ class Stepper:
         _, method = self._assembled(knobs)
         return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
 
-    def _advance(self, state: State, knobs, steps) -> State:
+    def _advance(self, state: State, knobs, steps) -> tuple[State, Any]:
         _, method = self._assembled(knobs)
 
         def go_on(carry):
@@ -114,10 +114,9 @@ class Stepper:
         def step(carry):
             done, state, _ = carry
             after, _ = method.step(jax.random.fold_in(state.key, state.step), state)
-            finite = is_finite(after)
-            return done + 1, jax.tree.map(lambda a, b: jnp.where(finite, a, b), after, state), finite
+            return done + 1, after, is_finite(after)
 
-        return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1]
+        return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1:]
 
     def _look(self, state: State, knobs) -> tuple[dict[str, Any], State | None]:
         problem, method = self._assembled(knobs)
@@ -156,7 +155,10 @@ class Stepper:
         knobs = self.coerce(knobs)
         if not self._wide:
             with jax.default_matmul_precision("highest"):
-                return self._advance(state, knobs, np.int32(steps))
+                after, finite = self._advance(state, knobs, np.int32(steps))
+                if not finite:  # all before that step again: cheaper than to keep, at every step, what was before it
+                    after, _ = self._advance(state, knobs, np.int32(int(after.step) - int(state.step) - 1))
+                return after
         for _ in range(steps):
             ahead = self._ahead
             if ahead is None or ahead[0] is not state or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items()):
@@ -241,7 +243,7 @@ class Stepper:
 
 def is_finite(state: State):
     """Whether all particles are finite numbers within the limit."""
-    return jnp.all(jnp.isfinite(state.particles)) & (jnp.max(jnp.abs(state.particles)) < LIMIT)
+    return jnp.all(jnp.abs(state.particles) < LIMIT)
 
 
 _steppers: OrderedDict[Any, Stepper] = OrderedDict()

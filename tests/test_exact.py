@@ -298,6 +298,12 @@ def test_bisected_median_is_the_median(power, diagonal):
         np.testing.assert_allclose(median(squared, np.float32(m)), expected, rtol=1e-5, err_msg=str(m))
 
 
+def test_the_search_for_the_median_of_undefined_distances_ends():
+    squared = np.ones((8, 8), np.float32)
+    squared[:, :3], squared[:, 3:5] = np.uint32([0x7FC00000, 0xFFC00000]).view(np.float32)  # processors make both
+    Pairs(jnp.asarray(squared), jnp.float32(8), 2).median()
+
+
 def test_points_that_all_but_coincide_go_on_together():
     "Without repulsion two points meet; 1e-20 apart their squared distance is no length any more."
     frame = collect(Recipe(Spec("gaussian", method="svgd", capacity=2), {"method.particles": 2, "method.alpha": 0}), 1500)[-1]
