@@ -185,9 +185,11 @@ class Live:
 
     def load_preset(self, event):
         found = [preset for preset in self.presets if preset["name"] == event.new]
-        self.about.object = found[0]["text"] if found else ""
+        self.about.object = ""
         if found:
-            self.session.open(Setup.from_query(dict(parse_qsl(found[0]["link"])), self.plain)[0])
+            setup, problems = Setup.from_query(dict(parse_qsl(found[0]["link"])), self.plain)
+            self.about.object = " ".join([found[0]["text"], *problems])  # this server may allow less than the preset asks for
+            self.session.open(setup)
 
     def export(self, item):
         label = item["label"]

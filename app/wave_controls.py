@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 from app.controls import WIDTH, place, widget
 from app.job_bar import BUTTON
 from app.wave_parts import CHOICE, OWN, PRESETS, Upload
-from app.wave_setup import CAPACITIES, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.wave_setup import MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
 from stein_core.wave import WIDTHS
 
 ORDER = (
@@ -50,7 +50,7 @@ class Controls:
         self.knobs = {
             name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value})) for name in ORDER
         }
-        self.knobs["method.particles"].end = CAPACITIES[-1]
+        self.knobs["method.particles"].end = MOST
         rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
         self.knobs["method.step_size"].param.update(label="learning rate", options=rates)
         self.text = pmui.TextAreaInput(

@@ -9,12 +9,14 @@ from functools import cache
 from typing import Any, Mapping
 from urllib.parse import urlencode
 
+from app.limits import LIMITS
 from stein_core import METHODS, Knob, Recipe, Spec
 from stein_core.registry import ROWS, unknown
 from stein_core.wave import KNOBS, WIDTHS, dim_of
 
 SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
+MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
 MOST_STEPS = 100_000
 LONGEST = 100_000  # characters of pasted data that are read
@@ -70,8 +72,8 @@ class WaveSetup:
                 raise unknown("knob", name, known)
         knobs = {name: known[name].check(value) for name, value in self.knobs.items()}
         object.__setattr__(self, "knobs", {name: value for name, value in knobs.items() if value != default_of(name)})
-        if self.particles > CAPACITIES[-1]:
-            raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {CAPACITIES[-1]}.")
+        if self.particles > MOST:
+            raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {MOST}.")
         for method in self.methods:
             Recipe(self.spec(method), self.knobs_of(method), self.seed)
 

@@ -40,20 +40,28 @@ def test_a_bad_limit_is_refused_by_name(text):
 
 def test_a_changed_limit_reaches_sliders_links_and_grids():
     script = """
+from types import SimpleNamespace
 from app.collapse import Grid
 from app.controls import widget
+from app.live import PRESETS, Live
 from app.setup import Setup, all_knobs
+from app.wave_setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
-for make in (lambda: Grid(particles=(65,)), lambda: Grid(dims=(1, 2, 3, 4), methods=("svgd",), seeds=1)):
+page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=SimpleNamespace(open=lambda setup: None))
+Live.load_preset(page, SimpleNamespace(new=next(one["name"] for one in page.presets if "dim=50" in one["link"])))
+print(page.about.object)
+for make in (lambda: Grid(particles=(41,)), lambda: Grid(dims=(1, 2, 3, 4), methods=("svgd",), seeds=1),
+             lambda: WaveSetup(knobs={"method.particles": 41})):
     try: make()
     except ValueError as error: print(error)
 """
-    limits = {"STEINLAB_PARTICLES": "64", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
+    limits = {"STEINLAB_PARTICLES": "40", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **limits}, capture_output=True, text=True)
-    slider, dim, *grids = done.stdout.splitlines()
-    assert slider == "64" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, done.stderr
-    assert "allowed: 1 to 64" in grids[0] and "allowed: 3. Take fewer values" in grids[1]
+    slider, dim, preset, *grids = done.stdout.splitlines()
+    assert slider == "40" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, done.stderr
+    assert "allowed: 1 to 40" in grids[0] and "allowed: 3. Take fewer values" in grids[1] and "allowed: 1 to 40" in grids[2]
+    assert "dim = 50 is out of range; allowed on this server: 1 to 6" in preset
 
 
 def test_a_target_of_more_dimensions_than_allowed_is_refused():
