@@ -264,19 +264,28 @@ class Session(Worker):
 
             self._put(unless_late)
 
-        def work():
-            try:
-                deliver(self._tell, {"scene": self._view.scene(specs)})
-                steppers = [compile(spec, measure=False) for spec in specs if ticket is self._ticket]
-                deliver(self._ready, steppers)
-                for spec in specs:  # the picture moves already
-                    if ticket is self._ticket and not self._closed:
-                        compile(spec)
-                deliver(self._measure)
-            except Exception as error:  # the worker shows it, as any other
-                deliver(_raise, error)
+        def submit(act):
+            def work():
+                try:
+                    act()
+                except Exception as error:  # the worker shows it, as any other
+                    deliver(_raise, error)
 
-        COMPILERS.submit(work)
+            COMPILERS.submit(work)
+
+        def picture():
+            deliver(self._tell, {"scene": self._view.scene(specs)})
+            steppers = [compile(spec, measure=False) for spec in specs if ticket is self._ticket]
+            deliver(self._ready, steppers)
+            submit(metrics)  # behind the first pictures of all who wait
+
+        def metrics():
+            for spec in specs:
+                if ticket is self._ticket and not self._closed:
+                    compile(spec)
+            deliver(self._measure)
+
+        submit(picture)
 
     def _measure(self):
         if self._run is None:  # it could not start, and has said why

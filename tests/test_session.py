@@ -91,6 +91,21 @@ def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(de
     assert np.isfinite(one.session.metrics[0]["marginal_variance"])
 
 
+def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk, monkeypatch):
+    one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
+    monkeypatch.setattr(session, "COMPILERS", one)
+    monkeypatch.setattr(session, "compile", lambda spec, measure=True: asked.append(measure) or compile(spec, measure=measure))
+    one.submit(release.wait)
+    desks = [desk(), desk()]
+    for each in desks:
+        each.until(lambda: "compiling" in each.news.get("status", ""))
+    release.set()
+    for each in desks:
+        each.until(lambda: each.session._measurable)
+    assert asked[:4] == [False, False, True, True]
+
+
+
 def test_a_run_that_cannot_start_says_why_and_nothing_else(desk, monkeypatch, caplog):
     def refuse(*arguments):
         raise ValueError("no such start")
