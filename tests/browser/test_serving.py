@@ -34,7 +34,7 @@ def proxied(tmp_path):
     servers = []
     for name in "ab":
         (tmp_path / name).mkdir()
-        servers.append(Server(tmp_path / name, ["--use-xheaders", "--allow-websocket-origin", f"localhost:{port}"]))
+        servers.append(Server(tmp_path / name, ["--address", "127.0.0.1", "--use-xheaders", "--allow-websocket-origin", f"localhost:{port}"]))
     text = (ROOT / "assets" / "nginx.conf").read_text()
     ports = [server.url.split(":")[2].split("/")[0] for server in servers]
     for old, new in zip(("8080", "5006", "5007", "/tmp/steinlab-nginx.pid"), (str(port), *ports, str(tmp_path / "pid"))):
