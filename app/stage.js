@@ -38,7 +38,7 @@ export function render({model, el}) {
   let cards = [], backgrounds = [], panels = [], key = "", family = "", legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
   let tabbed = false, hover = -1, lastFrame = 0, seen = true;
-  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], lagFrames: 0,
+  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
@@ -153,7 +153,6 @@ export function render({model, el}) {
     if (queue.length) repaint();
     if (!frame) return;
     drawn = frame;
-    hook.lagFrames = queue.length;
     model.send_msg({ack: frame[0]});
     window.__onframe?.(frame[0], performance.now());
   }

@@ -1,5 +1,6 @@
-"""python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0]: one server and many visitors at once.
+"""python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0] [--job KIND]: one server and many visitors at once.
 
+With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h = 100.
 The visitors are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time
 from a slider's move to its picture, and what the server takes. Clients and server share this machine.
 """
@@ -7,6 +8,7 @@ from a slider's move to its picture, and what the server takes. Clients and serv
 import argparse
 import asyncio
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -16,6 +18,12 @@ from chromium import Server
 from visitors import Visitor
 
 QUERY = "?target=oring&methods=svgd&method.particles=50"
+# page, button; none of it has been computed before
+JOBS = {
+    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", "Run"),
+    "nuts": ("?page=wave&methods=map&width=30", "Compute NUTS here"),
+    "networks": ("?page=wave&methods=svgd,smi,vi&width=100", None),
+}
 
 
 def cpu(pid: int) -> float:
@@ -56,6 +64,15 @@ async def crowd(server: Server, options) -> None:
     for visitor in hidden:
         visitor.visible = False
     await asyncio.sleep(options.settle)
+    if options.job:
+        query, button = JOBS[options.job]
+        busy = Visitor(server.url, query)
+        await busy.open()
+        asyncio.create_task(busy.watch(float("inf")))
+        await asyncio.sleep(options.settle)
+        if button:
+            await busy.click(button)
+        await asyncio.sleep(5)
     seconds, own = options.seconds, time.process_time()
     seen, sent, spent, began = [len(v.pictures) for v in playing], sum(v.bytes for v in playing), cpu(pid), time.monotonic()
     await turn_sliders(playing, began + seconds)
@@ -63,6 +80,8 @@ async def crowd(server: Server, options) -> None:
     seconds = time.monotonic() - began
     spent = cpu(pid) - spent
     rates = sorted((len(v.pictures) - n) / seconds for v, n in zip(playing, seen))
+    if options.job:
+        print(f"{options.job} beside them: {busy.said if button else f'{len(busy.pictures)} pictures'}")
     everyone = options.playing + options.idle + options.hidden
     print(f"{options.playing} playing, {options.idle} paused, {options.hidden} hidden, {seconds:.0f} s")
     if rates:
@@ -84,6 +103,7 @@ def main():
     options.add_argument("--seconds", type=float, default=20)
     options.add_argument("--settle", type=float, default=15, help="seconds before it is measured: background compiling ends")
     options.add_argument("--query", default=QUERY)
+    options.add_argument("--job", choices=JOBS)
     options = options.parse_args()
     server = Server(Path(tempfile.mkdtemp()), ["--warm"])
     try:

@@ -1,8 +1,8 @@
-"""python tests/browser/measure.py [--particles N] [--slow X]: what reaches the screen, measured in a real Chromium.
+"""python tests/browser/measure.py [--sessions N] [--particles N] [--slow X]: what reaches the screen of a real Chromium.
 
-Frames painted per second and dropped, their size, the time from a slider's key press to the first picture computed with
-the new value, how many frames wait in the browser, the server's processor and memory, for one session with both kinds of
-arrows.
+Frames painted per second and dropped, their size, the time from a slider's key press to the moment the canvas holds the
+first picture computed with the new value (a screen shows it at its next refresh), how many frames have come and are not
+painted yet, the server's processor and memory; of one session with both kinds of arrows, and of how many others beside it.
 """
 
 import argparse
@@ -30,15 +30,21 @@ LATENCY = """async () => {
 }"""
 
 
-BYTES = """() => {
-  window.__bytes = 0;
-  sockets.at(-1).addEventListener("message", e => { window.__bytes += e.data.byteLength ?? e.data.length; });
+# A frame is the one message with a buffer, and its first number is its place in the sequence.
+HEAR = """() => {
+  window.__bytes = window.__behind = 0;
+  sockets.at(-1).addEventListener("message", e => {
+    window.__bytes += e.data.byteLength ?? e.data.length;
+    if (e.data.byteLength) window.__behind = Math.max(window.__behind, new Float32Array(e.data, 0, 1)[0] - steinlab.seq);
+  });
 }"""
+COUNT = "[steinlab.frames, steinlab.seq]"
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--minutes", type=float, default=0.5, help="how long to watch the memory")
+    options.add_argument("--sessions", type=int, default=1, help="open pages, each playing")
     options.add_argument("--methods", default="svgd")
     options.add_argument("--particles", type=int, default=200)
     options.add_argument("--slow", type=float, default=1, help="how many times slower the browser is")
@@ -48,20 +54,25 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         started = time.perf_counter()
-        tab = Tab(browser, server, f"?target=oring&methods={options.methods}&method.particles={options.particles}")
+        query = f"?target=oring&methods={options.methods}&method.particles={options.particles}"
+        tab = Tab(browser, server, query)
         print(f"first frame after {time.perf_counter() - started:.1f} s")
+        others = [Tab(browser, server, query) for _ in range(options.sessions - 1)]
         time.sleep(20)  # background compiling ends
         tab.context.new_cdp_session(tab.page).send("Emulation.setCPUThrottlingRate", {"rate": options.slow})
-        tab.page.evaluate(BYTES)
-        count = "[steinlab.frames, steinlab.seq]"
-        start, (at, sent), spent = time.perf_counter(), tab.page.evaluate(count), cpu(server.process.pid)
-        behind = [tab.stage("lagFrames") for _ in range(100) if not time.sleep(0.1)]
-        seconds, (frames, last) = time.perf_counter() - start, tab.page.evaluate(count)
+        tab.page.evaluate(HEAR)
+        begun = [other.stage("frames") for other in others]
+        start, (at, sent), spent = time.perf_counter(), tab.page.evaluate(COUNT), cpu(server.process.pid)
+        time.sleep(10)
+        seconds, (frames, last) = time.perf_counter() - start, tab.page.evaluate(COUNT)
         painted, shown = frames - at, last - sent
         print(f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped")
-        print(f"frames waiting in the browser: at most {max(behind)}")
-        size, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
-        print(f"{size:.1f} kB a frame with all other messages; the server takes {share:.0%} of a core")
+        if others:
+            beside = [(other.stage("frames") - before) / seconds for other, before in zip(others, begun)]
+            print(f"the other sessions: {min(beside):.1f} to {max(beside):.1f} frames/s")
+        print(f"frames that have come and are not painted: at most {tab.page.evaluate('window.__behind'):.0f}")
+        kilobytes, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
+        print(f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share:.0%} of a core")
 
         slider = tab.page.get_by_role("slider", name="alpha").first
         times = []
@@ -76,7 +87,7 @@ def main():
 
         first = memory(server.process.pid)
         time.sleep(60 * options.minutes)
-        print(f"server memory {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB")
+        print(f"server memory {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)")
         tab.close()
         browser.close()
     server.stop()

@@ -22,13 +22,13 @@ AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the 
 
 class Visitor:
     """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose answers
-    are timed in waits (seconds)."""
+    are timed in waits (seconds). said: the last text that tells how far a job is."""
 
     def __init__(self, url: str, query: str = "", turns: bool = False):
         self.url, self.query, self.turns = url, query, turns
         self.pictures: list[float] = []
         self.waits: list[float] = []
-        self.bytes, self.last, self.row = 0, None, 0
+        self.bytes, self.last, self.row, self.said = 0, None, 0, ""
         self.visible, self.repulsion = True, 0.0
         self._turned: tuple[float, Any] | None = None
         self._reading, self._writing = None, asyncio.Lock()
@@ -41,25 +41,36 @@ class Visitor:
                                               max_message_size=2**30)  # fmt: skip
         await self._message()  # the server's ACK
         await self._send("PULL-DOC-REQ", {})
-        document = (await self._message())[1]
+        header = {}
+        while header.get("msgtype") != "PULL-DOC-REPLY":  # a change of the page may come first
+            header, document, _ = await self._message()
         self.objects = {one["id"]: one for one in objects(document)}
         self.stage = next((one["id"] for one in self.objects.values() if one["attributes"].get("class_name") in STAGES), None)
         await self._event("document_ready", {})
         if self.stage:
             await self._say({"ready": True})
 
-    def slider(self, label: str) -> str:
-        """The id of the value of the slider with this label."""
+    def widget(self, label: str) -> dict:
+        """The slider or button with this label."""
         for one in self.objects.values():
             data = one["attributes"].get("data")
             if isinstance(data, dict) and data.get("attributes", {}).get("label") == label:
-                return data["id"]
-        raise LookupError(f"no slider {label!r}")
+                return one
+        raise LookupError(f"no widget {label!r}")
 
     async def turn(self, label: str, value: float) -> None:
         """Move a slider to a stop or value. Of alpha the answer is the first picture whose repulsion has jumped."""
         self._turned = (time.monotonic(), self.repulsion) if self.turns else None
-        await self._change(self.slider(label), "value", value)
+        await self._change(self.widget(label)["attributes"]["data"]["id"], "value", value)
+
+    async def click(self, label: str) -> None:
+        """Click a button."""
+        await self._event("dom_event", {"model": {"id": self.widget(label)["id"]}, "node": "click", "data": {}})
+
+    async def go(self, link: str) -> None:
+        """To another page, as by the browser's Back."""
+        browser = next(one["id"] for one in self.objects.values() if one["attributes"].get("class_name") == "Browser")
+        await self._event("data_event", {"model": {"id": browser}, "data": {"back": link}})
 
     async def key(self, name: str) -> None:
         """Press a key of the stage's."""
@@ -76,8 +87,10 @@ class Visitor:
             reading, self._reading = self._reading, None
             _, content, buffers = reading.result()
             for event in content.get("events", ()):
+                if isinstance(text := event.get("new"), str) and (" left" in text or "long job" in text):
+                    self.said = text
                 data = event.get("msg_data", {}).get("values", {})
-                if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage in json.dumps(data):
+                if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage and self.stage in json.dumps(data):
                     await self._picture(np.frombuffer(buffers[0], np.float32))
 
     async def close(self) -> None:

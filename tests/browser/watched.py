@@ -23,7 +23,8 @@ def count(*signal_and_frame):
         "sessions": sum(kind.__name__ == "ServerSession" for kind in kinds),
         "runs": sum(issubclass(kind, Worker) for kind in kinds),
         "views": len(pn.state._views),  # what Panel knows of the open pages
-        "programs": len(runner._steppers),
+        "programs": sum(issubclass(kind, runner.Stepper) for kind in kinds),
+        "kept": len(runner._steppers),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
     file = os.environ["STEINLAB_COUNTS"]
