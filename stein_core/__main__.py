@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sqlite3
 import sys
 import time
 
@@ -31,6 +32,7 @@ from stein_core import (
 from stein_core.bench import add_bench
 from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
 from stein_core.recipe import MAX_CAPACITY
+from stein_core.registry import short
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,9 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return options.act(options)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    except OSError as error:
+        problem = f"{error.strerror or error}{f': {short(error.filename)!r}' if error.filename else ''}."
+    except sqlite3.Error as error:  # locked, read-only, a full disk
+        problem = f"--store {short(options.store or 'of the cache folder')!r}: {error}."
+    except ValueError as error:
+        problem = str(error)
+    print(f"error: {problem}", file=sys.stderr)
+    return 2
 
 
 def list_registered(options) -> int:
@@ -94,13 +101,13 @@ def run_recipe(options) -> int:
     }  # fmt: skip
     knobs |= given_knobs(options.set)
     if not 1 <= options.particles <= MAX_CAPACITY:
-        raise ValueError(f"--particles = {options.particles} is out of range; allowed: 1 to {MAX_CAPACITY}.")
+        raise ValueError(f"--particles = {short(options.particles)} is out of range; allowed: 1 to {MAX_CAPACITY}.")
     if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(f"--out {options.out!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists.")
     if options.steps < 0:
-        raise ValueError(f"--steps = {options.steps} is negative; allowed: 0 or more.")
+        raise ValueError(f"--steps = {short(options.steps)} is negative; allowed: 0 or more.")
     if options.every is not None and options.every < 1:
-        raise ValueError(f"--every = {options.every} is too small; allowed: 1 or more.")
+        raise ValueError(f"--every = {short(options.every)} is too small; allowed: 1 or more.")
     if bool(options.every) != bool(options.out):
         raise ValueError("--every and --out go together: --every K --out FILE.npz.")
     spec = Spec(

@@ -21,7 +21,7 @@ import numpy as np
 from stein_core.diagnostics import DIAGNOSTICS, measured
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
-from stein_core.registry import METHODS, TARGETS, Knob, unknown
+from stein_core.registry import METHODS, TARGETS, Knob, short, unknown
 from stein_core.runner import assemble, entries_of, is_finite
 from stein_core.types import State
 
@@ -32,6 +32,7 @@ DIMS = (10, 40, 100, 200, 400, 1000)  # dimensions are padded up to one of these
 AT_REST = 1e-4  # of the attraction: a force below that is as good as zero
 NARROWEST = 1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
 EVENTS = 30  # most changes of the step size of one run
+MOST_STEPS = 10**9  # they are counted in 32 bits
 CHUNK_SECONDS = 0.3  # between two looks at what has settled
 
 
@@ -59,10 +60,12 @@ class Stop:
         if self.rule not in RULES:
             raise unknown("stop rule", self.rule, RULES)
         if not 1 <= self.stages <= 6:
-            raise ValueError(f"stages = {self.stages} is out of range; allowed: 1 to 6.")
+            raise ValueError(f"stages = {short(self.stages)} is out of range; allowed: 1 to 6.")
         for name in ("least", "noisy", "most"):
             if getattr(self, name) < SLOW:
                 raise ValueError(f"{name} = {getattr(self, name)} is too small; allowed: {SLOW} or more.")
+            if getattr(self, name) > MOST_STEPS:
+                raise ValueError(f"{name} = {short(getattr(self, name))} is too large; allowed: at most {MOST_STEPS}.")
 
 
 class Lane(NamedTuple):

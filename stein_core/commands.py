@@ -21,8 +21,11 @@ from stein_core.bands import disagreement
 from stein_core.batches import RULES, Stop
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.nuts import Reference, run_nuts, save_reference
+from stein_core.registry import short
 from stein_core.sweeps import SWEEPS, Store, run_sweep
 from stein_core.wave import GRID, WIDTHS, dim_of
+
+MOST_SEEDS = 10_000
 
 
 def versions() -> dict[str, str]:
@@ -37,7 +40,7 @@ def given_knobs(items: list[str]) -> dict[str, str]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals:
-            raise ValueError(f"--set {item!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
+            raise ValueError(f"--set {short(item)!r} has no '='; allowed: KNOB=VALUE, for example method.alpha=2.")
         knobs[name] = value
     return knobs
 
@@ -96,13 +99,15 @@ def sweep_grid(options) -> int:
                 settings[name] = tuple(kind(item) for item in getattr(options, name).split(","))
             except ValueError:
                 raise ValueError(
-                    f"--{name} = {getattr(options, name)!r}; allowed: {kind.__name__} values with commas between."
+                    f"--{name} = {short(getattr(options, name))!r}; allowed: {kind.__name__} values with commas between."
                 ) from None
         else:
             settings[name] = getattr(options, name)
     stop = Stop(options.stop, options.stages, options.least, options.noisy, options.most)
     if options.workers is not None and options.workers < 1:
-        raise ValueError(f"--workers = {options.workers} is too small; allowed: 1 or more.")
+        raise ValueError(f"--workers = {short(options.workers)} is too small; allowed: 1 or more.")
+    if options.seeds > MOST_SEEDS:
+        raise ValueError(f"--seeds = {short(options.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
     recipes = SWEEPS[options.sweep].make(**settings)
     store = opened(options.store)
     keep_compiled()
@@ -142,7 +147,7 @@ def opened(path: str | None) -> Store:
 
 def sweep_show(options) -> int:
     if options.store and not os.path.isfile(options.store):
-        raise ValueError(f"--store {options.store!r}: there is no such file.")
+        raise ValueError(f"--store {short(options.store)!r}: there is no such file.")
     store = opened(options.store)
     rows = store.rows()
     if options.export:
@@ -159,9 +164,9 @@ def sweep_show(options) -> int:
 
 def nuts_reference(options) -> int:
     if options.width not in WIDTHS:
-        raise ValueError(f"--width = {options.width} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
+        raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
     if not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(f"--out {options.out!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists.")
     keep_compiled()
     settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
     began = time.perf_counter()

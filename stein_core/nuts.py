@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy as np
 from numpyro.infer import NUTS
 
 from stein_core.recipe import Spec, check_knobs, target_of
-from stein_core.registry import TARGETS
+from stein_core.registry import TARGETS, Knob, short
 
 CHUNK_SECONDS = 1.0  # between two reports
+MOST = 10**6  # steps
 
 
 def run_nuts(
@@ -38,9 +40,10 @@ def run_nuts(
     Raises ValueError for a target without a regression function, and for knobs or numbers out of range.
     """
     spec = Spec(target, dim, "map")
-    for name, value in (("chains", chains), ("warmup", warmup), ("samples", samples)):
-        if value < 1:
-            raise ValueError(f"{name} = {value} is out of range; allowed: 1 or more.")
+    counts = ("chains", chains, 1, 1000), ("warmup", warmup, 1, MOST), ("samples", samples, 1, MOST)
+    for name, value, low, high in (*counts, ("seed", seed, 0, 2**32 - 1)):
+        Knob(name, low, low, high, "integer").check(value)
+    Knob("spread", 1.0, 0.0, 1e6).check(spread)
     entry, known = TARGETS[target], spec.knobs()
     checked = check_knobs(spec, knobs)
     own = {k.name: known[f"target.{k.name}"].traced(checked.get(f"target.{k.name}", k.default)) for k in entry.knobs}
@@ -92,6 +95,15 @@ def save_reference(path: str | Path, reference: Reference, draws: int = 150) -> 
 
 
 def load_reference(path: str | Path) -> Reference:
-    """What `save_reference` wrote; nothing is unpickled."""
-    with np.load(path, allow_pickle=False) as file:
-        return Reference(file["x"], file["values"].astype(float), json.loads(str(file["about"])))
+    """What `save_reference` wrote; nothing is unpickled. Raises ValueError for a file of anything else."""
+    content = io.BytesIO(Path(path).read_bytes())
+    try:
+        with np.load(content, allow_pickle=False) as file:
+            found = Reference(np.float32(file["x"]), file["values"].astype(float), json.loads(str(file["about"])))
+        sound = found.x.ndim == 1 and found.values.ndim == 3 and found.values.shape[2:] == found.x.shape
+        if not (sound and np.isfinite(found.values).all() and isinstance(found.about, dict)):
+            raise ValueError("x, values and about do not fit")
+    except Exception as error:  # of the zip, of NumPy's format, of the JSON
+        what = " ".join(short(error).split())
+        raise ValueError(f"{short(path)!r} is no reference; allowed: a file that `nuts` has written ({what}).") from None
+    return found

@@ -17,6 +17,7 @@ from stein_core.registry import (
     OPTIMIZERS,
     TARGETS,
     Knob,
+    short,
     unknown,
 )  # fmt: skip
 from stein_core.types import Target
@@ -130,7 +131,7 @@ class Recipe:
         last, checked, now = 0, [], self.knobs
         for step, name, value in self.changes:
             if step < last:
-                raise ValueError(f"changes: step {step} comes after step {last}; allowed: steps in order.")
+                raise ValueError(f"changes: step {short(step)} comes after step {short(last)}; allowed: steps in order.")
             last = int(step)
             if name == "add":
                 try:
@@ -138,7 +139,7 @@ class Recipe:
                 except (TypeError, ValueError, OverflowError):
                     point = (math.nan,)
                 if not all(map(math.isfinite, point)):
-                    raise ValueError(f"add = {value} is not a point; allowed: finite coordinates.")
+                    raise ValueError(f"add = {short(value)} is not a point; allowed: finite coordinates.")
                 value = point
             elif name == "remove":
                 value = _whole("remove", value, 0, MAX_CAPACITY - 1)
@@ -163,11 +164,11 @@ class Recipe:
         spec = Spec(**{k: plain[k] for k in Spec.__dataclass_fields__ if k in plain})
         knobs, changes = plain.get("knobs", {}), plain.get("changes", ())
         if not isinstance(knobs, Mapping):
-            raise ValueError(f"knobs = {knobs!r}; allowed: names with values.")
+            raise ValueError(f"knobs = {short(repr(knobs))}; allowed: names with values.")
         try:
             changes = tuple((int(s), n, tuple(v) if isinstance(v, list) else v) for s, n, v in changes)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"changes = {changes!r}; allowed: a list of (step, what, value).") from None
+            raise ValueError(f"changes = {short(repr(changes))}; allowed: a list of (step, what, value).") from None
         return cls(spec, knobs, plain.get("seed", 0), changes)
 
     def to_python(self, steps: int) -> str:

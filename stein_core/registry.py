@@ -17,6 +17,20 @@ import numpy as np
 ROWS = (48, 128, 512)  # data are padded to one of these, so that a point more compiles nothing (but the 49th, say)
 
 
+def short(value: object) -> str:
+    """A value as messages repeat it: its beginning, where it is long."""
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def whole(name: str, text: str) -> int:
+    """The whole number that a text says; ValueError says what it was for."""
+    try:
+        return int(text)
+    except ValueError:  # also where it has more digits than Python reads
+        raise ValueError(f"{name} = {short(text)!r} is not a whole number.") from None
+
+
 class UnknownName(ValueError):
     """A name that is not registered. The message names the nearest match and all that is allowed."""
 
@@ -25,7 +39,7 @@ def unknown(kind: str, name: object, allowed) -> UnknownName:
     """The error for `name`, which is not among `allowed`, with the nearest match first."""
     near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return UnknownName(f"unknown {kind} {str(name)!r}{hint or '.'} Allowed: {', '.join(allowed)}.")
+    return UnknownName(f"unknown {kind} {short(name)!r}{hint or '.'} Allowed: {', '.join(allowed)}.")
 
 
 @dataclass(frozen=True)
@@ -52,13 +66,13 @@ class Knob:
             return self.choices[value].name
         try:
             number = float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"{self.name} = {value!r} is not a number; allowed: {self.low:g} to {self.high:g}.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{self.name} = {short(repr(value))} is not a number; allowed: {self.low:g} to {self.high:g}.") from None
         if not self.low <= number <= self.high:
-            raise ValueError(f"{self.name} = {value} is out of range; allowed: {self.low:g} to {self.high:g}.")
+            raise ValueError(f"{self.name} = {short(value)} is out of range; allowed: {self.low:g} to {self.high:g}.")
         if self.scale == "integer":
             if number != int(number):
-                raise ValueError(f"{self.name} = {value} is not a whole number; allowed: {self.low:g} to {self.high:g}.")
+                raise ValueError(f"{self.name} = {short(value)} is not a whole number; allowed: {self.low:g} to {self.high:g}.")
             return int(number)
         return number
 
@@ -77,7 +91,7 @@ class PointsKnob(Knob):
         """`value` as a tuple of pairs; ValueError says what is wrong and with which point."""
         try:
             points = tuple((float(x), float(y)) for x, y in value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{self.name}: not a list of points; allowed: pairs of numbers (x, y).") from None
         if not 1 <= len(points) <= ROWS[-1]:
             raise ValueError(f"{self.name} has {len(points)} points; allowed: 1 to {ROWS[-1]}.")

@@ -25,7 +25,7 @@ import jax
 from stein_core.batches import Stop, program_of, run_batch
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, unknown
+from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, short, unknown
 
 SWEEPS = Registry("sweep")
 RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
@@ -50,13 +50,13 @@ def variance_collapse(
     particle count of VI) do not multiply its rows. Raises ValueError for a knob that no method has or that the grid sets.
     """
     if seeds < 1:
-        raise ValueError(f"seeds = {seeds} is too small; allowed: 1 or more.")
+        raise ValueError(f"seeds = {short(seeds)} is too small; allowed: 1 or more.")
     own = {"method.particles": "particles", "method.alpha": "alphas", "kernel.name": "kernels", "bandwidth.rule": "rules"}
     specs = [Spec(target, dim, method) for method in methods for dim in dims[:1]]
     known = dict.fromkeys(name for spec in specs for name in spec.knobs() if name not in own)
     for name in knobs or ():
         if name in own:
-            raise ValueError(f"knob {name!r} is an axis of the grid; allowed: {own[name]}.")
+            raise ValueError(f"knob {short(name)!r} is an axis of the grid; allowed: {own[name]}.")
         if name not in known:
             raise unknown("knob", name, known)
     for registry, names in ((KERNELS, kernels), (BANDWIDTHS, rules)):
@@ -119,13 +119,15 @@ class Store:
     """The rows of sweeps in one SQLite file, safe for several threads and processes.
 
     A file that is not a database is set aside under another name (`set_aside` says which) and a new one is begun.
-    Raises ValueError, naming the path, where the folder does not exist.
+    Raises ValueError, naming the path, where the folder does not exist or the path is a folder.
     """
 
     def __init__(self, path: str | Path):
         self.path, self.set_aside = Path(path), None
         if not self.path.parent.is_dir():
-            raise ValueError(f"store = {str(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+            raise ValueError(f"store = {short(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        if self.path.is_dir():
+            raise ValueError(f"store = {short(path)!r} is a folder; allowed: a file in a folder that exists.")
         self._lock = threading.Lock()
         try:
             self._open()

@@ -1,5 +1,6 @@
 """What goes wrong is said, and nothing is lost: memory, disk, scores that are no number."""
 
+import sqlite3
 from pathlib import Path
 
 import jax
@@ -7,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, stream
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, commands, compile, stream
+from stein_core import __main__ as cli
 from stein_core.batches import Stop, run_batch
 from stein_core.machine import bytes_needed, check_memory
 from stein_core.recipe import target_of, traced
@@ -111,3 +113,28 @@ def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything():
     sources = [file for folder in ("app", "stein_core") for kind in ("*.py", "*.js") for file in (root / folder).rglob(kind)]
     found = [f"{file.name}: {word}" for file in sources for word in ("time.time(", "Date.now(", "datetime.now(") if word in file.read_text()]
     assert len(sources) > 50 and not found
+
+
+def test_a_store_that_cannot_be_written_is_said_in_a_sentence(tmp_path, monkeypatch, capsys):
+    grid = ["sweep", "variance-collapse", "--methods", "langevin", "--dims", "1", "--particles", "6", "--store"]
+    monkeypatch.setattr(commands, "keep_compiled", lambda: None)
+    assert cli.main([*grid, str(tmp_path)]) == 2
+    assert "is a folder; allowed: a file in a folder that exists." in capsys.readouterr().err
+    for problem in ("database or disk is full", "database is locked"):
+
+        def failing(*what, problem=problem):
+            raise sqlite3.OperationalError(problem)
+
+        monkeypatch.setattr(commands, "run_sweep", failing)
+        store = str(tmp_path / "s.sqlite")
+        assert cli.main([*grid, store]) == 2
+        assert f"error: --store {store!r}: {problem}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["--chains", "--warmup", "--samples", "--seed", "--spread"])
+@pytest.mark.parametrize("value", ["-1", "1" + "0" * 400])
+def test_numbers_that_fit_no_machine_are_refused(tmp_path, monkeypatch, capsys, name, value):
+    monkeypatch.setattr(commands, "keep_compiled", lambda: None)
+    assert cli.main(["nuts", "--out", str(tmp_path / "n.npz"), f"{name}={value}"]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1 and f"error: {name[2:]} = " in said[0] and len(said[0]) < 400
