@@ -22,7 +22,7 @@ def on_server_loaded(server_context):
 
     from app import lessons
     from app.limits import LIMITS
-    from app.serving import begin_busy_cleanup, expect_closed_tabs, prompt_websockets, warm_up
+    from app.serving import begin_busy_cleanup, expect_closed_tabs, leave_links_alone, prompt_websockets, warm_up
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
 
@@ -32,6 +32,7 @@ def on_server_loaded(server_context):
         keep_buffers()
     prompt_websockets()
     expect_closed_tabs()
+    leave_links_alone()
     IOLoop.current().add_callback(begin_busy_cleanup)
     keep_compiled()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare

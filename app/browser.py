@@ -5,13 +5,16 @@ from pathlib import Path
 
 from panel.custom import JSComponent
 
+from app.heard import Heard, flag, text
+
 HERE = Path(__file__).parent
 
 
-class Browser(JSComponent):
+class Browser(Heard, JSComponent):
     """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
     (again), and {"back": "?a=1"} when the user went back or forward to that address."""
 
+    forms = ({"ready": flag, "narrow": flag}, {"back": text})
     _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "echo.js", "unlaid.js", "browser.js"))
 
     def __init__(self, on_message: Callable[[dict], None], **params):
@@ -30,7 +33,7 @@ class Browser(JSComponent):
         """Show "?a=1&b=2" in the address bar without a reload; `push` makes it a new entry of the history."""
         self._send_msg({"link": query, "push": push})
 
-    def _handle_msg(self, data) -> None:
+    def hear(self, data) -> None:
         self.on_message(data)
 
 

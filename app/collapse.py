@@ -14,7 +14,7 @@ import numpy as np
 from app.limits import LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
-from stein_core.registry import Knob, unknown
+from stein_core.registry import Knob, short, unknown
 from stein_core.sweeps import key_of, variance_collapse
 
 STOP = Stop()
@@ -74,9 +74,9 @@ class Grid:
         knobs = {name: others[name].check(value) for name, value in sorted(self.knobs)}
         object.__setattr__(self, "knobs", tuple((k, v) for k, v in knobs.items() if v != others[k].default))
         if not 1 <= self.seeds <= MOST_SEEDS:
-            raise ValueError(f"seeds = {self.seeds} is out of range; allowed: 1 to {MOST_SEEDS}.")
+            raise ValueError(f"seeds = {short(self.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
         if max(self.particles) > LIMITS.particles:
-            raise ValueError(f"particles = {max(self.particles)} is out of range; allowed: 1 to {LIMITS.particles}.")
+            raise ValueError(f"particles = {short(max(self.particles))} is out of range; allowed: 1 to {LIMITS.particles}.")
         if size > 4 * LIMITS.runs or len(self.recipes()) > LIMITS.runs:
             raise ValueError(f"these lists make up to {size} runs; allowed: {LIMITS.runs}. Take fewer values.")
 
@@ -203,7 +203,7 @@ def value_of(name: str, text: str):
         values = tuple(kind(item) for item in items)
     except ValueError:
         what = {int: "whole numbers", float: "numbers"}[kind]
-        raise ValueError(f"{name} = {text!r}; allowed: {what}{' with commas between' * many}.") from None
+        raise ValueError(f"{name} = {short(text)!r}; allowed: {what}{' with commas between' * many}.") from None
     return values if many else values[0]
 
 

@@ -8,8 +8,10 @@ import math
 import time
 from contextvars import Context
 from functools import partial
+from urllib.parse import parse_qsl
 
 from bokeh.server.views.ws import WSHandler
+from panel.io import location
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from tornado.websocket import WebSocketClosedError
@@ -53,6 +55,12 @@ def expect_closed_tabs() -> None:
 
     loop.set_exception_handler(handle)
     WSHandler.on_message = on_message
+
+
+def leave_links_alone() -> None:
+    """Our pages read their links and say what is wrong in them. Panel would take numbers from them first, and show nothing
+    at all where one has 5,000 digits or is "²"."""
+    location.parse_query = lambda query: dict(parse_qsl(query[1:]))
 
 
 class Unbusy:

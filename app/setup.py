@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from app.limits import LIMITS
 from stein_core import GUIDES, METHODS, Recipe, Spec
 from stein_core.recipe import COMMON, EDITS
-from stein_core.registry import unknown
+from stein_core.registry import short, unknown, whole
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -41,9 +41,9 @@ class Setup:
 
     def __post_init__(self):
         if not 1 <= len(self.methods) <= PANELS or len(set(self.methods)) < len(self.methods):
-            raise ValueError(f"methods = {','.join(self.methods)!r}; allowed: 1 to {PANELS} different ones.")
+            raise ValueError(f"methods = {short(','.join(self.methods))!r}; allowed: 1 to {PANELS} different ones.")
         if self.steps < 0:
-            raise ValueError(f"steps = {self.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
+            raise ValueError(f"steps = {short(self.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
         if self.guide is not None:
             GUIDES[self.guide]
         known = all_knobs()
@@ -120,11 +120,11 @@ class Setup:
         for name in ("target", "dim", "guide", "optimizer", "draws", "seed", "steps"):
             if name in query:
                 try:
-                    take(**{name: query[name] if name in ("target", "guide", "optimizer") else int(query[name])})
-                except ValueError:
-                    problems.append(f"{name} = {query[name]!r} is not a whole number.")
+                    take(**{name: query[name] if name in ("target", "guide", "optimizer") else whole(name, query[name])})
+                except ValueError as error:
+                    problems.append(str(error))
         if setup.steps > MOST_STEPS:
-            problems.append(f"steps = {setup.steps} is out of range; allowed: 0 to {MOST_STEPS}.")
+            problems.append(f"steps = {short(setup.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
             setup = replace(setup, steps=0)
         if "methods" in query:
             take(methods=tuple(query["methods"].split(",")))
@@ -132,7 +132,7 @@ class Setup:
             if "." in name:
                 take(knobs={**setup.knobs, name: value})
             elif name == "knobs" or name not in cls.__dataclass_fields__:
-                problems.append(f"unknown field {name!r} in the link; it was left out.")
+                problems.append(f"unknown field {short(name)!r} in the link; it was left out.")
         if "changes" in query:
             try:
                 take(changes=tuple(_change(item) for item in query["changes"].split(";")))

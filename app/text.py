@@ -17,6 +17,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from app.heard import Heard, text
 from app.place import here
 
 HERE = Path(__file__).parent
@@ -66,7 +67,7 @@ _markdown.use(
 )  # fmt: skip
 
 
-class Text(JSComponent):
+class Text(Heard, JSComponent):
     """HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML. go: follows a link to a
     page of the app ("?page=...")."""
 
@@ -74,6 +75,7 @@ class Text(JSComponent):
     anchor = param.String(doc="The id of its element.")
     inside = param.Boolean(doc="Whether links to pages of the app are followed without a reload.")
 
+    forms = ({"go": text},)
     _esm = HERE / "text.js"
     _stylesheets: ClassVar = [CSS]
 
@@ -81,8 +83,9 @@ class Text(JSComponent):
         super().__init__(inside=go is not None, **params)
         self.go = go
 
-    def _handle_msg(self, data) -> None:
-        self.go(data["go"])
+    def hear(self, data) -> None:
+        if self.go:
+            self.go(data["go"])
 
 
 def prose(source: str, **params):

@@ -7,6 +7,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.heard import Heard, flag, number, one_of, point, whole
 from app.serving import Unbusy
 from stein_core import Frame
 
@@ -70,7 +71,7 @@ def rows(frame: Frame) -> np.ndarray:
     return flat.reshape(-1, 8)
 
 
-class Stage(Unbusy, JSComponent):
+class Stage(Unbusy, Heard, JSComponent):
     """Up to three cards side by side, each with its read-outs.
 
     scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
@@ -80,7 +81,7 @@ class Stage(Unbusy, JSComponent):
         "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None); lengths
         in data units. Cards over one background share their arrows' scale.
     on_message: gets every message dict of the browser, on the event loop: {"ready": True},
-        {"ack": seq} (and "idle": True in a repetition), {"add": [x, y]}, {"remove": index} or
+        {"ack": seq}, {"add": [x, y]}, {"remove": index} or
         {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
     """
 
@@ -91,6 +92,10 @@ class Stage(Unbusy, JSComponent):
     embedded = param.Boolean(default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight.")
     dark = param.Boolean(default=False)
 
+    forms = (
+        {"ack": number}, {"ready": flag}, {"add": point}, {"remove": whole},
+        {"key": one_of("space", "left", "right", "up", "down", "r")},
+    )  # fmt: skip
     _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
     _stylesheets: ClassVar = [CSS]
 
@@ -106,6 +111,6 @@ class Stage(Unbusy, JSComponent):
         """Have the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
-    def _handle_msg(self, data) -> None:
+    def hear(self, data) -> None:
         if self.on_message:
             self.on_message(data)

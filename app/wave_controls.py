@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 from app.controls import WIDTH, place, widget
 from app.job_bar import BUTTON
 from app.wave_parts import CHOICE, OWN, PRESETS, Upload
-from app.wave_setup import MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.wave_setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
 from stein_core.wave import WIDTHS
 
 ORDER = (
@@ -54,10 +54,10 @@ class Controls:
         rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
         self.knobs["method.step_size"].param.update(label="learning rate", options=rates)
         self.text = pmui.TextAreaInput(
-            label="Other data, as text", placeholder="x, y\n0.4, 2.5\n0.9, 1.0", rows=4, max_rows=8, max_length=200_000, **WIDTH
+            label="Other data, as text", placeholder="x, y\n0.4, 2.5\n0.9, 1.0", rows=4, max_rows=8, max_length=LONGEST, **WIDTH
         )
         self.use = pmui.Button(label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON)
-        self.file = Upload(lambda text: self._read(text, moved), refused, label="CSV file", **WIDTH)
+        self.file = Upload(lambda content: self._read(content, moved), refused, label="CSV file", **WIDTH)
         self.sidebar = [
             self.preset, self.about, self.methods, self.two, self.width, self.draws, *self.knobs.values(), self.text, self.use, self.file,
         ]  # fmt: skip
@@ -94,7 +94,7 @@ class Controls:
             fields = ("width", "methods", "draws", "seed", "probability", "noisy", "knobs", "two")
             moved(**{field: getattr(found[0], field) for field in fields})
 
-    def _read(self, text: str, moved):
+    def _read(self, text: str | bytes, moved):
         try:
             points = read_points(text)
         except ValueError as error:

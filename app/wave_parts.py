@@ -9,12 +9,13 @@ import numpy as np
 import panel_material_ui as pmui
 
 from app.controls import WIDTH
+from app.heard import Heard, one_of
 from app.limits import LIMITS
 from app.wave_figures import GREY
 from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared
 from app.wave_session import Picture
-from app.wave_setup import WaveSetup, label_of
+from app.wave_setup import LONGEST, WaveSetup, label_of
 from app.wave_stage import COLOURS
 from stein_core.datasets import WAVE_REGIONS
 from stein_core.wave import GRID
@@ -66,19 +67,33 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 .scroll {overflow-x: auto}</style>"""
 
 
-class Upload(pmui.FileInput):
-    """One text file of at most LIMITS.upload_mb. chosen: gets its text; refused: why there is none."""
+class Upload(Heard, pmui.FileInput):
+    """One file of at most LIMITS.upload_mb, which comes in parts. chosen: gets its bytes; refused: why there are none."""
 
-    def __init__(self, chosen: Callable[[str], None], refused: Callable[[str], None], **params):
-        super().__init__(accept=".csv,.txt", max_file_size=1_000_000 * LIMITS.upload_mb, multiple=False, **params)
-        self.refused = refused
-        self.param.watch(lambda event: event.new and chosen(event.new.decode(errors="replace")), "value")
+    forms = (
+        {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
+        {"status": one_of("initializing", "finished", "error")},
+    )  # fmt: skip
 
-    def _handle_msg(self, msg) -> None:
-        if msg["status"] == "error":  # too large, which the widget itself would only log
-            self.refused(f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB.")
-        else:
-            super()._handle_msg(msg)
+    def __init__(self, chosen: Callable[[bytes], None], refused: Callable[[str], None], **params):
+        super().__init__(accept=".csv,.txt", max_file_size=LONGEST, multiple=False, **params)
+        self.chosen, self.refused = chosen, refused
+        self.parts, self.received = [], 0
+
+    def hear(self, data) -> None:
+        status = data["status"]
+        if status == "upload_event":
+            self.received += len(data["data"])
+            if self.received <= LONGEST:
+                self.parts.append(data["data"])
+            return
+        content, size = b"".join(self.parts), self.received
+        self.parts, self.received = [], 0
+        if status == "error" or size > LONGEST:  # the browser refuses a large one, if it is an honest one
+            self.refused(f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB).")
+        elif status == "finished":
+            self._send_msg(data)
+            self.chosen(content)
 
 
 def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from app.limits import LIMITS
 from stein_core import METHODS, Knob, Recipe, Spec
-from stein_core.registry import ROWS, unknown
+from stein_core.registry import ROWS, short, unknown, whole
 from stein_core.wave import KNOBS, WIDTHS, dim_of
 
 SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
@@ -19,7 +19,7 @@ CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it 
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
 MOST_STEPS = 100_000
-LONGEST = 100_000  # characters of pasted data that are read
+LONGEST = 1_000_000 * LIMITS.upload_mb  # bytes of a file, or characters of pasted text, that are read
 LINKED = 200  # points that fit a link
 DATA = next(knob for knob in KNOBS if knob.name == "data")
 PAPER = DATA.default
@@ -143,7 +143,7 @@ class WaveSetup:
                         raise unknown("rows", text, ("1", "2"))
                     change = {"two": text == "2"}
                 elif name in ("width", "draws", "seed", "steps", "below"):
-                    change = {name: int(text) if text.strip().isdecimal() else text}
+                    change = {name: whole(name, text)}
                 elif name == "band":
                     change = {"probability": text}
                 elif name == "of":
@@ -155,7 +155,7 @@ class WaveSetup:
                 elif "." in name:
                     change = {"knobs": {**setup.knobs, name: text}}
                 else:
-                    raise ValueError(f"unknown field {name!r}; it was left out.")
+                    raise ValueError(f"unknown field {short(name)!r}; it was left out.")
                 setup = replace(setup, **change)
             except ValueError as error:
                 problems.append(str(error))
@@ -214,14 +214,16 @@ def label_of(method: str) -> str:
     return METHODS[method].label
 
 
-def read_points(text: str) -> Points:
+def read_points(text: str | bytes) -> Points:
     """Points from pasted or uploaded text: a row "x, y" each, commas, semicolons, tabs or spaces between, and perhaps a
     line of column names first. ValueError says which row is wrong and why."""
     if len(text) > LONGEST:
-        raise ValueError(f"data: too much text; allowed: {ROWS[-1]} points, {LONGEST:,} characters.")
+        raise ValueError(f"data: too much text; allowed: {ROWS[-1]} points, {LONGEST:,} characters (STEINLAB_UPLOAD_MB).")
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
     delimiter = next((mark for mark in (";", "\t", ",") if mark in text), " ")
     points: list[tuple[float, float]] = []
-    for i, cells in enumerate(csv.reader(text.splitlines(), delimiter=delimiter, skipinitialspace=True), 1):
+    for i, cells in enumerate(_table(text, delimiter), 1):
         cells = [cell.strip() for cell in cells if cell.strip()]
         if not cells:
             continue
@@ -240,6 +242,13 @@ def read_points(text: str) -> Points:
         if len(points) > ROWS[-1]:
             raise ValueError(f"data: more than {ROWS[-1]} points; allowed: 1 to {ROWS[-1]}.")
     return DATA.check(points)
+
+
+def _table(text: str, delimiter: str):
+    try:
+        yield from csv.reader(text.splitlines(), delimiter=delimiter, skipinitialspace=True)
+    except csv.Error as error:
+        raise ValueError(f"data: this is no table of numbers ({error}).") from None
 
 
 def _is_number(text: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.heard import Heard, flag, number, one_of, points, whole
 from app.serving import Unbusy
 from app.wave_measures import Seen
 from app.wave_nuts import Compared
@@ -36,7 +37,7 @@ def title_of(setup: WaveSetup) -> str:
     return f"h = {setup.width}, {dim_of(setup.width):,} weights"
 
 
-class WaveStage(Unbusy, JSComponent):
+class WaveStage(Unbusy, Heard, JSComponent):
     """A panel for each method, a row for each network, sharing axes and data points.
 
     on_message: gets every message dict of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
@@ -49,6 +50,7 @@ class WaveStage(Unbusy, JSComponent):
     erasing = param.Boolean(default=False, doc="A click or a tap on a point takes it away.")
     dark = param.Boolean(default=False)
 
+    forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": points}, {"key": one_of("space", "right", "r")})
     _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
 
     def __init__(self, on_message: Callable[[dict], None], **params):
@@ -88,7 +90,7 @@ class WaveStage(Unbusy, JSComponent):
         """Have the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
-    def _handle_msg(self, data: dict) -> None:
+    def hear(self, data: dict) -> None:
         if "points" in data:
             self._there = [(float(x), float(y)) for x, y in data["points"]]
             data = {"points": self._there}

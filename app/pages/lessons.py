@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from pathlib import Path
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.custom import JSComponent
 
+from app.heard import Heard, one_of
 from app.lessons import Lesson, Reading, Result, lessons
 from app.place import Place
 from app.text import BUSY, Text, code_html, markdown_html, prose
+from stein_core.registry import short, whole
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 BUTTON = {"size": "small", "margin": (6, 4)}
@@ -22,12 +25,13 @@ BAR = {
 HELP = "**N** or Shift + Enter: next cell, **P**: previous."
 
 
-class Reader(JSComponent):
+class Reader(Heard, JSComponent):
     """Invisible: the keys of the page, and scrolling. heard(key) gets "next" or "previous" on the event loop."""
 
+    forms = ({"key": one_of("next", "previous")},)
     _esm = Path(__file__).parents[1] / "lessons.js"
 
-    def __init__(self, heard, **params):
+    def __init__(self, heard: Callable[[str], None], **params):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
         self.heard = heard
 
@@ -35,7 +39,7 @@ class Reader(JSComponent):
         """Scroll to a cell."""
         self._send_msg({"show": index})
 
-    def _handle_msg(self, data) -> None:
+    def hear(self, data) -> None:
         self.heard(data["key"])
 
 
@@ -79,16 +83,17 @@ class Lessons:
         """Show the lesson and cell of a link; what was wrong in it."""
         key = query.get("lesson", next(iter(lessons())))
         if key not in lessons():
-            key, wrong = next(iter(lessons())), f"There is no lesson {key!r}; the lessons are {', '.join(lessons())}."
+            key, wrong = next(iter(lessons())), f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}."
         else:
             wrong = ""
         if self.reading is None or key != self.lesson.key or "cell" not in query:
             self.begin(lessons()[key])
         cell = query.get("cell", "")
-        if cell.isdecimal():
-            self.reveal(max(int(cell), self.lesson.opening))
-        elif cell:
-            wrong = f"cell = {cell!r} is not a whole number."
+        if cell:
+            try:
+                self.reveal(whole("cell", cell))
+            except ValueError as error:
+                wrong = str(error)
         return wrong
 
     def show(self):
