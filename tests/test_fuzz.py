@@ -11,51 +11,104 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+from guard import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.collapse import Grid
+from app.collapse import AXES, QUANTITIES, read_link
 from app.setup import Setup, all_knobs
-from app.wave_setup import WaveSetup, read_points
-from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Recipe
+from app.wave_setup import LONGEST, WaveSetup, read_points
+from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli
 from stein_core.nuts import load_reference
+from stein_core.sweeps import Store
 
 CASES = settings(
-    max_examples=int(os.environ.get("STEINLAB_FUZZ", 80)), deadline=None, derandomize="STEINLAB_FUZZ" not in os.environ,
+    max_examples=int(os.environ.get("STEINLAB_FUZZ", 80)),
+    deadline=None,
+    derandomize="STEINLAB_FUZZ" not in os.environ,
     suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+)
 
 NAMES = sorted({*TARGETS, *METHODS, *GUIDES, *KERNELS, *OPTIMIZERS, *all_knobs(), "add", "remove"})
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70), st.floats(), st.sampled_from([0, 1, -1, 2, 41, 1e308, 1e-320, 2**31, 2**32, 10**40])
 )
-WORDS = st.one_of(st.sampled_from(NAMES), st.text(max_size=12), NUMBERS.map(str), st.just("__class__"), st.just("../../etc/passwd"))
+PIECES = st.text(min_size=1, max_size=3) | st.sampled_from("1x,;~")
+LONG = st.builds(lambda piece, size: (piece * size)[:size], PIECES, st.integers(4_000, 20_000))
+WORDS = st.one_of(
+    st.sampled_from(NAMES),
+    st.text(max_size=12),
+    NUMBERS.map(str),
+    st.sampled_from(["__class__", "../../etc/passwd", "/etc/passwd"]),
+    LONG,
+)
 LISTS = st.lists(WORDS, max_size=4).map(",".join)
 CHANGES = st.lists(st.tuples(WORDS, WORDS, WORDS).map("~".join), max_size=3).map(";".join)
-FIELDS = st.sampled_from([
-    "target", "methods", "dim", "guide", "optimizer", "draws", "seed", "steps", "changes", "dims", "particles", "alphas", "kernels",
-    "rules", "seeds", "width", "band", "of", "data", "knobs", *all_knobs(),
-])  # fmt: skip
+FIELDS = st.sampled_from(
+    [
+        "target",
+        "methods",
+        "dim",
+        "guide",
+        "optimizer",
+        "draws",
+        "seed",
+        "steps",
+        "changes",
+        "dims",
+        "particles",
+        "alphas",
+        "kernels",
+        "rules",
+        "seeds",
+        "width",
+        "band",
+        "of",
+        "data",
+        "knobs",
+        "show",
+        "x",
+        "y",
+        "rows",
+        "below",
+        *all_knobs(),
+    ]
+)
 QUERIES = st.dictionaries(st.one_of(FIELDS, st.text(max_size=8)), st.one_of(WORDS, LISTS, CHANGES), max_size=6)
 SPEC_FIELDS = ["target", "dim", "method", "guide", "optimizer", "draws", "capacity", "seed", "knobs", "changes", "x"]
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), NUMBERS, WORDS),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=3)), max_leaves=8,
-)  # fmt: skip
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=3)),
+    max_leaves=8,
+)
 
 
 def readable(problem) -> bool:
     """One sentence for people: no traceback, no line break, not longer than a page can show."""
-    return "Traceback" not in str(problem) and 0 < len(str(problem)) < 2000
+    text = str(problem)
+    return "Traceback" not in text and "\n" not in text and 0 < len(text) < 3000
 
 
-@pytest.mark.parametrize("page", [Setup, WaveSetup, Grid], ids=lambda page: page.__name__)
-def test_links(page):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where files may be opened; what is made when something is used first is made now."""
+    for page in (Setup, WaveSetup):
+        page.from_query({"target": "oring"})
+    read_link({})
+    commands.versions()
+    with contextlib.suppress(ImportError):
+        import blackjax.vi.svgd  # noqa: F401
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.mark.parametrize("page", [Setup, WaveSetup], ids=lambda page: page.__name__)
+def test_links(page, folder):
     @CASES
     @given(QUERIES)
     def try_it(query):
-        found, problems = page.from_query(query)
+        with guarded(folder):
+            found, problems = page.from_query(query)
         assert all(map(readable, problems))
         link = found.to_query()
         again, none = page.from_query(dict(parse_qsl(link)))
@@ -65,58 +118,211 @@ def test_links(page):
 
 
 @CASES
+@given(QUERIES)
+def test_links_to_a_grid(folder, query):
+    with guarded(folder):
+        grid, axis, quantity, problems = read_link(query)
+    assert all(map(readable, problems)) and axis in AXES and quantity in QUANTITIES
+    link = grid.to_query()
+    again, *_, none = read_link(dict(parse_qsl(link)))
+    assert not none and again.to_query() == link
+
+
+@CASES
 @given(st.dictionaries(st.sampled_from(SPEC_FIELDS), JSON, max_size=6))
-def test_a_recipe_from_json(plain):
-    try:
-        recipe = Recipe.from_dict(plain)
-    except ValueError as error:
-        assert readable(error)
-    else:
-        assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
-
-
-@CASES
-@given(st.one_of(st.text(max_size=200), st.lists(st.lists(WORDS, max_size=3).map(", ".join), max_size=5).map("\n".join)))
-def test_pasted_data(text):
-    try:
-        points = read_points(text)
-    except ValueError as error:
-        assert readable(error)
-    else:
-        assert all(np.isfinite(point).all() and len(point) == 2 for point in points)
-
-
-@CASES
-@given(st.sampled_from(["run", "sweep variance-collapse", "sweep widths", "nuts", "bench", "sweep show"]), st.lists(st.tuples(
-    st.sampled_from(["--target", "--dim", "--method", "--seeds", "--set", "--store", "--most", "--dims", "--width", "--out", "--pairs"]),
-    WORDS), min_size=1, max_size=3))  # fmt: skip
-def test_the_command_line(command, options):
-    """Refused with 2 and one line; to make sure that nothing starts to compute, the last option is always wrong."""
-    arguments = [*command.split(), *(f"{name}={value}" for name, value in options), "--no-such-option"]
-    error = io.StringIO()
-    with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()):
+def test_a_recipe_from_json(folder, plain):
+    with guarded(folder):
         try:
-            code = cli.main(arguments)
-        except SystemExit as stop:
-            code = stop.code
-    assert code == 2 and "Traceback" not in error.getvalue()
+            recipe = Recipe.from_dict(plain)
+        except ValueError as error:
+            assert readable(error)
+            return
+    assert Recipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+def npz(**arrays) -> bytes:
+    """The bytes of a file of arrays."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+class Trap:
+    """Whoever unpickles it opens a file."""
+
+    def __reduce__(self):
+        return (open, ("/etc/passwd",))
+
+
+GOOD = npz(x=np.arange(3.0), values=np.zeros((2, 5, 3), np.float16), about='{"r_hat": [1, 1, 1]}')
+PICKLED = npz(x=np.array([Trap()], dtype=object), values=np.zeros((2, 5, 1)), about="{}")
+WRONG = [
+    PICKLED,
+    npz(),
+    npz(x=np.zeros(3)),
+    npz(x=np.zeros(3), values=np.zeros((2, 5, 4)), about="{}"),
+    npz(x=np.zeros(3), values=np.full((2, 5, 3), np.nan), about="{}"),
+    npz(x=np.zeros(3), values=np.zeros((2, 5, 3)), about="[1"),
+    npz(x=np.zeros(3), values=np.array(["a", "b"]), about="{}"),
+    npz(x=np.zeros(3), values=np.zeros(()), about="7"),
+]
+CUT = st.builds(lambda whole, at: whole[: at % len(whole)], st.sampled_from([GOOD, *WRONG]), st.integers(0, 10**4))
+FLIPPED = st.builds(
+    lambda at, by: GOOD[: at % len(GOOD)] + by + GOOD[at % len(GOOD) + len(by) :], st.integers(0, 10**4), st.binary(max_size=4)
+)
+FILES = st.one_of(
+    st.binary(max_size=300), st.binary(max_size=300).map(b"PK\x03\x04".__add__), CUT, FLIPPED, st.sampled_from(WRONG)
+)
+PASTED = st.one_of(
+    st.text(max_size=200),
+    LONG,
+    st.lists(st.lists(WORDS, max_size=3).map(", ".join), max_size=5).map("\n".join),
+    st.sampled_from(["1," + "2" * 200_000, '"' + "1,2\n" * 50_000, "1,2\n" * LONGEST, "1,nan", "\0,\0"]),
+)
 
 
 @CASES
-@given(st.binary(max_size=300))
-def test_a_reference_file_of_any_bytes(tmp_path_factory, content):
-    path = tmp_path_factory.getbasetemp() / "fuzz.npz"
+@given(PASTED | FILES)
+def test_pasted_and_uploaded_data(folder, text):
+    with guarded(folder):
+        try:
+            points = read_points(text)
+        except ValueError as error:
+            assert readable(error)
+        else:
+            assert all(np.isfinite(point).all() and len(point) == 2 for point in points)
+
+
+def test_what_is_uploaded_is_read_up_to_the_limit_that_the_server_says():
+    row = b"0.5,1\n"
+    assert len(read_points(row + b" " * (LONGEST - len(row)))) == 1
+    with pytest.raises(ValueError, match="STEINLAB_UPLOAD_MB"):
+        read_points(row + b" " * (LONGEST - len(row) + 1))
+
+
+@CASES
+@given(FILES)
+def test_a_reference_file_of_any_bytes(folder, content):
+    path = folder / "fuzz.npz"
     path.write_bytes(content)
-    with pytest.raises((ValueError, OSError, KeyError, EOFError)):
-        load_reference(path)
+    with guarded(folder):
+        try:
+            found = load_reference(path)
+        except ValueError as error:
+            assert readable(error)
+        else:
+            assert found.values.ndim == 3 and found.values.shape[-1] == len(found.x) and np.isfinite(found.values).all()
 
 
-def test_a_pickle_in_a_reference_file_is_not_run(tmp_path):
-    class Trap:
-        def __reduce__(self):
-            return (os.mkdir, (str(tmp_path / "owned"),))
+# ---- the command line: all of it but the computing
 
-    np.savez(tmp_path / "trap.npz", x=np.array([Trap()], dtype=object), values=np.zeros(1), about="{}")
-    with pytest.raises(ValueError, match="allow_pickle"):
-        load_reference(tmp_path / "trap.npz")
-    assert not (tmp_path / "owned").exists()
+FRAME = Frame(0, *(np.zeros((2, 2), np.float32) for _ in range(5)), {name: 0.0 for name in cli.DIAGNOSTICS}, True)
+PATHS = [
+    "",
+    "kept.sqlite",
+    "rows.json",
+    "a folder",
+    "a folder/new.sqlite",
+    "no/such/folder/x",
+    "x" * 5000,
+    "no sqlite",
+    "ü ; $(id)",
+    "locked",
+]
+COMMANDS = {
+    "run": [
+        "--target",
+        "--dim",
+        "--method",
+        "--guide",
+        "--particles",
+        "--kernel",
+        "--bandwidth",
+        "--optimizer",
+        "--draws",
+        "--steps",
+        "--seed",
+        "--set",
+        "--every",
+        "--json",
+    ],
+    "sweep variance-collapse": [
+        "--target",
+        "--methods",
+        "--dims",
+        "--particles",
+        "--alphas",
+        "--kernels",
+        "--rules",
+        "--seeds",
+        "--set",
+        "--stop",
+        "--stages",
+        "--most",
+        "--least",
+        "--workers",
+        "--cluster",
+    ],
+    "sweep widths": ["--methods", "--widths", "--particles", "--seeds", "--draws", "--most", "--noisy"],
+    "sweep recovery": ["--widths", "--particles", "--seeds", "--draws"],
+    "sweep show": [],
+    "nuts": ["--width", "--chains", "--warmup", "--seed", "--spread"],
+    "bench": ["--pairs", "--quick"],
+    "list": [],
+    "info": [],
+}
+FILE_OPTIONS = {"run": "--out", "nuts": "--out", "bench": "--json", "sweep show": "--export"}
+SMALL = st.sampled_from(["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"])
+VALUES = st.one_of(SMALL, WORDS, LISTS, st.builds("{}={}".format, WORDS, WORDS))
+
+
+@st.composite
+def lines(draw):
+    """A command with some of its own options, and files that are sometimes none."""
+    command = draw(st.sampled_from(sorted(COMMANDS)))
+    words = command.split()
+    for name in draw(st.lists(st.sampled_from(COMMANDS[command] or [""]), max_size=3)):
+        words += [name] if name in ("--quick", "") or (command, name) == ("run", "--json") else [f"{name}={draw(VALUES)}"]
+    words = [word for word in words if word]
+    if command in FILE_OPTIONS and draw(st.booleans()):
+        words += [FILE_OPTIONS[command], draw(st.sampled_from(PATHS))]
+    if command.startswith("sweep"):
+        words += ["--store", draw(st.sampled_from(PATHS))]
+    return words
+
+
+@pytest.fixture
+def shell(folder, monkeypatch):
+    """A folder with a few files; nothing is compiled or run."""
+    (folder / "a folder").mkdir(exist_ok=True)
+    (folder / "no sqlite").write_text("no database")
+    (folder / "rows.json").write_text("[]")
+    Store(folder / "kept.sqlite").close()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("STEINLAB_CACHE", str(folder))
+    for module in (cli, commands):
+        monkeypatch.setattr(module, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli, "compile", lambda spec: None)
+    monkeypatch.setattr(cli, "stream", lambda recipe, steps, every: [FRAME])
+    monkeypatch.setattr(commands, "run_sweep", lambda recipes, store, *how: store.rows(["key"] * min(len(recipes), 3)))
+    monkeypatch.setattr(commands, "executor_of", lambda options: contextlib.nullcontext())
+    monkeypatch.setattr(
+        commands, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(commands.GRID)))
+    )
+    monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
+    monkeypatch.setattr(bench, "cases", lambda quick: [])
+    return folder
+
+
+@CASES
+@given(lines())
+def test_the_command_line(shell, words):
+    error = io.StringIO()
+    with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()), guarded(shell):
+        try:
+            code = cli.main(words)
+        except SystemExit as stop:  # argparse's
+            code = stop.code
+    said = [line for line in error.getvalue().splitlines() if line.startswith("error: ")]
+    assert code in (0, 2) and "Traceback" not in error.getvalue() and all(map(readable, said))
+    assert code == 0 or said or "error: " in error.getvalue()
