@@ -20,9 +20,8 @@ def on_server_loaded(server_context):
     import jax
     from tornado.ioloop import IOLoop
 
-    from app import lessons
+    from app import lessons, serving
     from app.limits import LIMITS
-    from app.serving import begin_busy_cleanup, expect_closed_tabs, leave_links_alone, prompt_websockets, warm_up
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
 
@@ -30,10 +29,12 @@ def on_server_loaded(server_context):
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if LIMITS.particles >= WIDE:
         keep_buffers()
-    prompt_websockets()
-    expect_closed_tabs()
-    leave_links_alone()
-    IOLoop.current().add_callback(begin_busy_cleanup)
+    for mend in (
+        serving.hear_at_once, serving.send_at_once, serving.expect_failed_writes, serving.expect_late_messages,
+        serving.leave_links_alone,
+    ):  # fmt: skip
+        mend()
+    IOLoop.current().add_callback(serving.begin_busy_cleanup)
     keep_compiled()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare
     gc.collect()
@@ -41,7 +42,7 @@ def on_server_loaded(server_context):
 
     def warm():
         time.sleep(FIRST)
-        warm_up()
+        serving.warm_up()
         time.sleep(THEN)
         lessons.warm_up()
         gc.freeze()

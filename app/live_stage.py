@@ -41,7 +41,7 @@ class LiveStage(Output):
         self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, embedded=True)
         self.streamer = Streamer(self.stage.send, later)
         self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view)
-        kit = pn.widgets if self.place.jupyter else pmui  # that one's components would load from a CDN there
+        kit = pn.widgets if self.place.jupyter else pmui  # every output would bring that one's 1.4 MB and know a CDN
         self.play, *others = [
             kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
             for label, width, act in (

@@ -34,14 +34,18 @@ def start() -> None:
     if place.lesson:  # the page has loaded it all
         return
     if place.jupyter:
-        # Panel would still fetch style sheets from a CDN: those of a design, so there is none, and that of a spinner
-        # that nobody needs, which becomes an unfinished comment.
-        panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
-        pn.extension(inline=True, design=pn.theme.Design)
+        stay_offline()
     else:
         pn.extension()
         path = sys._getframe(1).f_globals.get("__file__", "")  # under `panel serve` that of the notebook, which shows no text
         place.texts = texts(read_lesson(Path(path))) if path.endswith(".ipynb") else []
+
+
+def stay_offline() -> None:
+    """Panel's extension for Jupyter. It would still fetch style sheets from a CDN: those of a design, so there is none, and
+    that of a spinner that nobody needs, which becomes an unfinished comment."""
+    panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
+    pn.extension(inline=True, design=pn.theme.Design)
 
 
 def stage(

@@ -24,13 +24,14 @@ log = logging.getLogger(__name__)
 _open, _on_message = WSHandler.open, WSHandler.on_message
 
 
-def prompt_websockets() -> None:
-    """Send and hear small messages at once.
-
-    Bokeh leaves Nagle's algorithm on, and three small writes a message then wait for the browser's delayed
-    acknowledgement: about 40 ms a round trip instead of 6. Panel collects the browser's changes for 50 ms.
-    """
+def hear_at_once() -> None:
+    """Panel collects the browser's changes for 50 ms."""
     Syncable._debounce = 0
+
+
+def send_at_once() -> None:
+    """Bokeh leaves Nagle's algorithm on, and three small writes a message then wait for the browser's delayed
+    acknowledgement: about 40 ms a round trip instead of 6."""
 
     def open_(self, *arguments, **keywords):
         self.set_nodelay(True)
@@ -39,21 +40,24 @@ def prompt_websockets() -> None:
     WSHandler.open = open_
 
 
-def expect_closed_tabs() -> None:
-    """A tab that closes between two frames is no error: Bokeh leaves the failed write's exception unread, and asyncio
-    would log it with a traceback. Nor is what it said just before, and was not yet heard. Everything else is logged as
-    before."""
-    loop = asyncio.get_event_loop()
+def expect_failed_writes() -> None:
+    """A tab that closes in the middle of a message is no error: Panel leaves the exception of what it has begun to write
+    unread, and asyncio would log it with a traceback. Everything else is logged as before."""
 
     def handle(loop, context):
         if not isinstance(context.get("exception"), WebSocketClosedError):
             loop.default_exception_handler(context)
 
+    asyncio.get_event_loop().set_exception_handler(handle)
+
+
+def expect_late_messages() -> None:
+    """What a closed tab said just before, and was not yet heard, is no error either."""
+
     async def on_message(self, fragment):
         if self.connection is None or self.connection._session is not None:
             await _on_message(self, fragment)
 
-    loop.set_exception_handler(handle)
     WSHandler.on_message = on_message
 
 
@@ -74,8 +78,8 @@ class Unbusy:
 
 class Garbage:
     """When Python looks through all that lives for what nobody can reach any more: all pages stand still meanwhile, for
-    half a second where thirty are open, and Bokeh asks for it whenever one is closed. What is there when a page has been
-    loaded is frozen, which takes it out of such searches, until MOST pages have ended or nobody plays."""
+    half a second where thirty are open, and Panel asks for it a few seconds after one is closed. What is there when a page
+    has been loaded is frozen, which takes it out of such searches, until MOST pages have ended or nobody plays."""
 
     MOST = 5  # a closed page holds 20 to 60 MB
     SOON, LATER = 10.0, 30.0  # seconds

@@ -1,27 +1,39 @@
 """What we work around in Panel and Bokeh is still there. Where one of these tests fails, a release has mended it: delete
 the function that the test names, and the test. Those of the browser are in browser/test_upstream_in_browser.py."""
 
+import asyncio
 import gc
 import inspect
 import weakref
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import panel as pn
 import panel_material_ui as pmui
+import param
+import pytest
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
 from bokeh.server.connection import ServerConnection
 from bokeh.server.views import ws
 from checks import finished
+from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
-from panel.io.document import _destroy_document
+from panel.io import document as io_document
+from panel.io.callbacks import PeriodicCallback
+from panel.io.document import _destroy_document, dispatch_tornado
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
+from pyviz_comms import Comm
+from tornado.websocket import WebSocketClosedError
 
 from app import serving
-from app.serving import Unbusy, begin_busy_cleanup, detach_busy, expect_closed_tabs, forget_views, stay_local
+from app.serving import (
+    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, forget_views, stay_local,
+)  # fmt: skip
+from app.wave_parts import Upload
 
 
 def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
@@ -37,14 +49,38 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 
     closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
     finished(serving._on_message(closed, "late"))
-    assert "AssertionError" in caplog.text, "app.serving.expect_closed_tabs"
+    assert "AssertionError" in caplog.text, "app.serving.expect_late_messages"
     caplog.clear()
 
     async def mended():
-        expect_closed_tabs()
+        expect_late_messages()
         await ws.WSHandler.on_message(closed, "late")
 
     finished(mended())
+    assert not caplog.text
+
+
+def test_panel_leaves_a_failed_write_unread(caplog):
+    message = SimpleNamespace(header_json="", metadata_json="", content_json="", _buffers=())
+
+    async def failing():
+        raise WebSocketClosedError
+
+    async def cut(mend):
+        """A connection that is cut while the first of three parts is written."""
+        mend()
+        writes = Mock(side_effect=[asyncio.ensure_future(failing()), WebSocketClosedError])
+        socket = SimpleNamespace(ws_connection=SimpleNamespace(is_closing=lambda: False, write_message=writes))
+        with suppress(WebSocketClosedError):
+            dispatch_tornado(SimpleNamespace(_socket=socket), msg=message)
+        await asyncio.sleep(0.01)
+        del writes, socket
+        gc.collect()
+
+    finished(cut(lambda: None))
+    assert "never retrieved" in caplog.text, "app.serving.expect_failed_writes"
+    caplog.clear()
+    finished(cut(expect_failed_writes))
     assert not caplog.text
 
 
@@ -63,11 +99,11 @@ class Mended(Unbusy, Plain):
 
 
 def test_bokeh_leaves_small_messages_waiting():
-    assert "nodelay" not in inspect.getsource(ws), "app.serving.prompt_websockets"
+    assert "nodelay" not in inspect.getsource(ws), "app.serving.send_at_once"
 
 
 def test_panel_collects_changes_for_a_twentieth_of_a_second():
-    assert Syncable._debounce == 50, "app.serving.prompt_websockets"
+    assert Syncable._debounce == 50, "app.serving.hear_at_once"
 
 
 def test_panel_is_busy_with_every_message():
@@ -76,6 +112,28 @@ def test_panel_is_busy_with_every_message():
         component._process_bokeh_event(Document(), None)
     assert plain.busy is True, "app.serving.Unbusy"
     assert mended.busy is False
+
+
+def test_panel_is_busy_with_every_tick():
+    seen = []
+    tick = PeriodicCallback(callback=lambda: seen.append(pn.state.busy))
+    with param.discard_events(tick):
+        tick.running = True
+    finished(tick._periodic_callback())
+    assert seen == [True], "app.shell.Shell.start: pn.state.add_periodic_callback would do"
+
+
+def test_panel_searches_for_garbage_after_every_page(monkeypatch):
+    scheduled, searched = [], Mock()
+    monkeypatch.setattr(type(pn.state), "schedule_task", lambda self, name, search, at: scheduled.append(search))
+    monkeypatch.setattr(io_document, "GC_DEBOUNCE", 0)
+    monkeypatch.setattr(io_document, "gc", SimpleNamespace(collect=searched))
+    document = Document()
+    document.destroy = partial(_destroy_document, document)
+    document.destroy(None)
+    for search in scheduled:
+        search()
+    assert searched.called, "app.serving.Garbage"
 
 
 def alive(mend) -> bool:
@@ -156,4 +214,28 @@ def test_a_document_without_a_session_asks_a_cdn():
 
 
 def test_a_spinner_without_a_server_asks_a_cdn():
-    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), "app.notebook.start"
+    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), "app.notebook.stay_offline"
+
+
+def test_a_widget_of_material_design_brings_its_bundle_with_every_output_of_a_notebook():
+    with pn.config.set(inline=True, design=pn.theme.Design):
+        heavy, light = (kit.Button().get_root(Document(), Comm()) for kit in (pmui, pn.widgets))
+    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), "app.live_stage, app.chart.control: pmui would do"
+    assert not hasattr(light, "esm")
+
+
+def test_panels_own_login_asks_a_cdn():
+    handler = Mock(_login_template=BasicLoginHandler._login_template, _login_endpoint="/login")
+    handler.get_argument.return_value = ""
+    made = BasicLoginHandler.get(handler)
+    if inspect.isawaitable(made):
+        finished(made)
+    assert 'src="https://' in handler.write.call_args.args[0], "assets/login.html"
+
+
+def test_a_file_that_is_too_large_is_not_expected():
+    refused = Mock()
+    with pytest.raises(ValueError, match="Unknown status"):
+        pmui.FileInput()._handle_msg({"status": "error"})
+    Upload(Mock(), refused)._handle_msg({"status": "error"})
+    assert refused.called, "app.wave_parts.Upload"
