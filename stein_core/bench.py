@@ -8,6 +8,7 @@ touch would take at the rates that this machine reaches on a large matmul, a lar
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
 from typing import Any, Callable, NamedTuple
@@ -271,6 +272,8 @@ def add_bench(commands) -> None:
 def run_bench(options) -> int:
     if options.pairs < 1:
         raise ValueError(f"--pairs = {options.pairs} is too small; allowed: 1 or more.")
+    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
+        raise ValueError(f"--json {options.json!r}: there is no such folder; allowed: a file in a folder that exists.")
     try:
         import blackjax.vi.svgd  # noqa: F401
     except ImportError:

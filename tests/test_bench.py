@@ -83,6 +83,9 @@ def test_seconds_per_step_of_a_long_enough_run(monkeypatch):
     assert bench._seconds(run, 2.0) == pytest.approx(0.001, rel=0.02)
 
 
-def test_bad_options(capsys):
+def test_bad_options(capsys, monkeypatch):
     assert cli.main(["bench", "--pairs", "0"]) == 2
     assert "--pairs = 0 is too small; allowed: 1 or more" in capsys.readouterr().err
+    monkeypatch.setattr(bench, "rates", lambda: pytest.fail("minutes are measured first"))
+    assert cli.main(["bench", "--json", "nowhere/table.json"]) == 2
+    assert "--json 'nowhere/table.json': there is no such folder" in capsys.readouterr().err
