@@ -157,16 +157,17 @@ VISITORS = Visitors()
 
 def warm_up() -> None:
     """Compile what the first page opens with."""
+    from app import session, wave_session
     from app.scene import SideBySide
-    from app.session import COMPILERS, FIRST_CAPACITY
     from app.setup import Setup
     from stein_core import compile
 
     setup = Setup()
     try:
-        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
+        specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
         for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
-            while COMPILERS.busy or VISITORS.arriving:  # a visitor's own programs come first
+            # A visitor's own programs come first.
+            while session.COMPILERS.busy or wave_session.COMPILERS.busy or VISITORS.arriving:
                 time.sleep(0.2)
             prepare()
     except Exception:  # the first visitor's session will meet it again, and show it

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Callable
 
 import jax
 import numpy as np
 
+from app.jobs import Threads
 from app.stream import Streamer
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
@@ -26,7 +26,7 @@ LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 MORE = 3000  # steps that a change of the data is answered with, once training had ended
 QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
 
-_compilers = ThreadPoolExecutor(1, "compile-wave")
+COMPILERS = Threads(1, "compile-wave")
 
 
 @dataclass
@@ -244,7 +244,7 @@ class WaveSession(Worker):
             wanted = setup.spec(method), setup.rows
             if wanted not in self._programs and wanted not in self._asked:
                 self._asked.add(wanted)
-                _compilers.submit(self._compile, method, setup, wanted)
+                COMPILERS.submit(self._compile, method, setup, wanted)
         self._tell_status()
 
     def _compile(self, method: str, setup: WaveSetup, wanted: tuple[Spec, int]):

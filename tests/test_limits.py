@@ -17,7 +17,7 @@ from checks import finished
 from panel.io.state import set_curdoc
 
 import stein_core
-from app import jobs, scene, serving, worker
+from app import jobs, scene, serving, session, wave_session, worker
 from app.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
@@ -105,6 +105,21 @@ def test_preparations_wait_for_a_page_that_has_just_been_asked_for(monkeypatch):
     assert len(prepared) >= 2 and min(prepared) > asked + 0.5
     serving.warm_up()
     assert time.monotonic() < asked + 5  # and nobody else is waited for
+
+
+@pytest.mark.parametrize("compilers", [session.COMPILERS, wave_session.COMPILERS], ids=["particles", "wave"])
+def test_preparations_wait_for_what_a_visitor_compiles(compilers, monkeypatch):
+    prepared, release = [], threading.Event()
+    monkeypatch.setattr(stein_core, "compile", prepared.append)
+    monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(specs))
+    compiling = compilers.submit(release.wait, 30)
+    warm = threading.Thread(target=serving.warm_up)
+    warm.start()
+    time.sleep(0.5)
+    assert not prepared
+    release.set()
+    warm.join(10)
+    assert compiling.result() and len(prepared) >= 2
 
 
 def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
