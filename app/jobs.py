@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Callable
 
+from app.failures import note
 from app.limits import LIMITS
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
@@ -24,10 +25,12 @@ STOPPING = threading.Event()  # the process ends: whatever runs beside the pages
 
 
 class Threads(ThreadPoolExecutor):
-    """A ThreadPoolExecutor on daemon threads. Python lets an ordinary one run all that it was given before it ends."""
+    """A ThreadPoolExecutor on daemon threads. Python lets an ordinary one run all that it was given before it ends.
+    heard: whether somebody reads the futures; else the log says what failed."""
 
-    def __init__(self, count: int, name: str):
+    def __init__(self, count: int, name: str, heard: bool = False):
         super().__init__(count, name)
+        self._heard = heard
         self._waiting: queue.SimpleQueue = queue.SimpleQueue()
         self._running: set[Future] = set()
         self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
@@ -57,18 +60,31 @@ class Threads(ThreadPoolExecutor):
             future.set_result(work(*arguments, **keywords))
         except BaseException as error:
             future.set_exception(error)
+            if not self._heard:
+                note(log, threading.current_thread().name, error)
         self._running.discard(future)
 
 
-SWEEPERS = Threads(THREADS, "sweep")
+SWEEPERS = Threads(THREADS, "sweep", heard=True)
 LOOKERS = Threads(1, "look-up")  # what takes a moment
 RECORDERS = Threads(1, "recorder")  # what takes long
 
 
-@lru_cache(maxsize=1)
+_opening = threading.Lock()
+
+
 def store() -> Store:
     """The rows that every sweep on this machine shares, the command line's too."""
-    return Store(cache_folder() / "sweeps.sqlite")
+    with _opening:  # of two threads that come first, the second would set aside what the first has begun
+        return _opened()
+
+
+@lru_cache(maxsize=1)
+def _opened() -> Store:
+    kept = Store(cache_folder() / "sweeps.sqlite")
+    if kept.set_aside:
+        log.warning("%s was damaged; it is now %s and a new one is begun.", kept.path, kept.set_aside)
+    return kept
 
 
 class Job:

@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any, Callable
 
+from app.failures import note, refused
 from app.jobs import Threads
 from app.run import Run
 from app.scene import SideBySide
@@ -119,12 +120,9 @@ class Session(Worker):
         return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
 
     def _failed(self, error: Exception):
-        refused = isinstance(error, ValueError)
-        if refused:
-            log.warning("refused: %s", error)
-        else:
-            log.error("session", exc_info=error)
-        self._stop(f"{error}" if refused else f"{type(error).__name__}: {error}")
+        note(log, "session", error)
+        self._deferred = []  # the larger program that they wait for may be what failed
+        self._stop(f"{error}" if refused(error) else f"{type(error).__name__}: {error}")
         # The widgets go back to what there is.
         self._tell({"setup": self._setup, "knobs": self._run.knobs if self._run else self._setup.knobs})
 

@@ -1,4 +1,4 @@
-"""The session without a browser: a thread, a queue and a fake screen."""
+"""The session without a browser."""
 
 import threading
 import time
@@ -7,6 +7,7 @@ import numpy as np
 import panel_material_ui as pmui
 import pytest
 from bokeh.document import Document
+from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
 from app import session
@@ -14,64 +15,6 @@ from app.serving import stay_local
 from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
 from stein_core import METHODS, TARGETS, collect, compile
-
-SMALL = {"target": "gaussian", "methods": ("svgd",)}
-
-
-class Screen:
-    """Takes every frame at once, as a fast browser would."""
-
-    def __init__(self):
-        self.frames, self.closed = [], False
-
-    def wait_slot(self, timeout):
-        return not self.closed
-
-    def hurry(self):
-        pass
-
-    def publish(self, frame):
-        self.frames.append(frame)
-
-    def close(self):
-        self.closed = True
-
-
-class Desk:
-    """A session with what it told."""
-
-    def __init__(self, **fields):
-        self.screen, self.news = Screen(), {}
-        self.session = Session(Setup(**{**SMALL, **fields}), self.screen, self.news.update)
-        self.session.wake()
-
-    def until(self, happened, seconds=60):
-        end = time.monotonic() + seconds
-        while not happened():
-            assert time.monotonic() < end, self.news
-            time.sleep(0.01)
-
-    @property
-    def frame(self):
-        return self.session.frames[0]
-
-    def at(self, step):
-        self.until(lambda: self.session.frames and self.frame.step >= step)
-
-
-@pytest.fixture
-def desk():
-    desks = []
-
-    def made(**fields):
-        desks.append(Desk(**fields))
-        return desks[-1]
-
-    yield made
-    for each in desks:
-        each.session.close()
-        each.session._thread.join(10)
-        assert not each.session._thread.is_alive()
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -107,14 +50,11 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
 
 
 def test_a_run_that_cannot_start_says_why_and_nothing_else(desk, monkeypatch, caplog):
-    def refuse(*arguments):
-        raise ValueError("no such start")
-
-    monkeypatch.setattr(session, "Run", refuse)
+    monkeypatch.setattr(session, "Run", lambda *arguments: METHODS["none"])
     one = desk()
     one.until(lambda: one.news.get("alarm"))
     time.sleep(1)
-    assert one.news["alarm"] == "no such start" and "Traceback" not in caplog.text
+    assert one.news["alarm"].startswith("unknown method 'none'") and "Traceback" not in caplog.text
 
 
 def test_plays_from_the_start_and_pauses(desk):
