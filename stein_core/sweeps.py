@@ -148,9 +148,13 @@ class Store:
         self._db.commit()
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a row, on disk when this returns; a key that is there already stays as it is."""
-        with self._lock, self._db:
-            self._db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (row["key"], json.dumps(row)))
+        """Keep a row, on disk when this returns; a key that is there already stays as it is. Raises OSError where there is
+        no room for it."""
+        try:
+            with self._lock, self._db:
+                self._db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (row["key"], json.dumps(row)))
+        except sqlite3.OperationalError as error:
+            raise OSError(f"{self.path.name} takes no more rows: {error}. Those that it has are kept.") from error
 
     def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """All rows in the order in which they came, or those of `keys` in their order."""

@@ -1,13 +1,26 @@
 """What goes wrong is said, and nothing is lost: memory, disk, scores that are no number."""
 
+import logging
+import re
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bokeh.document import Document
+from desks import desk  # noqa: F401  (a fixture)
+from panel.io.state import set_curdoc
 
+from app import jobs, session
+from app.failures import note
+from app.jobs import Threads
+from app.pages.collapse import Collapse
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, commands, compile, stream
 from stein_core import __main__ as cli
 from stein_core.batches import Stop, run_batch
@@ -107,11 +120,189 @@ def test_an_exception_inside_a_method_leaves_the_others(capsys):
     assert collect(Recipe(Spec("gaussian", 2, "svgd", capacity=8)), 5)[-1].finite
 
 
-def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything():
-    """Nothing waits or measures by the clock on the wall, which is set forward, back, and by daylight saving."""
+def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_session_goes_on(cliff, desk):
+    knobs = {"method.particles": 3, "method.step_size": 0.01, "method.alpha": 0.0, "init.spread": 0.0}
+    d = desk(target="cliff", optimizer="sgd", knobs=knobs)
+    for again in range(2):
+        d.until(lambda: d.news.get("alarm"))
+        assert d.news["alarm"] == f"SVGD diverged at step {d.frame.step + 1}: try a smaller step size, then Reset (R)."
+        assert d.news["playing"] is False and 140 < d.frame.step < 160 and np.isfinite(d.frame.particles).all()
+        d.session.reset()
+        d.until(lambda: d.session.frames and d.frame.step == 0 and not d.news["alarm"])
+        d.session.toggle()
+        d.at(20)
+
+
+def broken(state):
+    raise RuntimeError("no such thing")
+
+
+FAULTS = {
+    "RuntimeError: no such thing": broken,
+    "ValueError: operands could not be broadcast": lambda state: np.zeros(2) + np.zeros(3),
+    "ValueError: Incompatible types for broadcasting": lambda state: jnp.broadcast_to(state.particles, (7, 7)),
+}
+
+
+@pytest.mark.parametrize("said", FAULTS)
+def test_a_method_that_fails_is_told_and_another_one_runs(said, desk, caplog):
+    """numpy's and JAX's ValueErrors are no refusals of ours: the log needs their traceback."""
+
+    @METHODS.register("faulty", label="Faulty", reference="made up", guides=("point",))
+    def faulty(problem):
+        "It fails in its first step."
+        svgd = METHODS["svgd"].make(problem, alpha=1.0)
+        return svgd._replace(step=lambda key, state: FAULTS[said](state))
+
+    try:
+        d = desk(methods=("faulty",))
+        d.until(lambda: d.news.get("alarm"))
+        assert d.news["alarm"].startswith(said) and d.news["playing"] is False
+        assert caplog.text.count("Traceback") == 1 and "test_faults.py" in caplog.text
+        d.session.choose(methods=("svgd",))
+        d.session.play(True)
+        d.at(5)
+        assert not d.news["alarm"]
+    finally:
+        del METHODS._entries["faulty"]
+
+
+def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_traceback(monkeypatch, caplog):
+    def noted(work) -> str:
+        caplog.clear()
+        with pytest.raises(ValueError) as caught:
+            work()
+        note(logging.getLogger("app"), "work", caught.value)
+        return caplog.text
+
+    assert "Traceback" not in noted(lambda: METHODS["none"])
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
+    assert "Traceback" in noted(lambda: check_memory(SPECS[0]))  # Python's own, from a line of ours
+
+
+def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch):
+    room = 2 * bytes_needed(Spec("gaussian", 3, "svgd", capacity=session.FIRST_CAPACITY))
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", f"{room / 1e9}")
+    refused = "Take fewer particles, draws or dimensions."
+    d = desk(dim=3)
+    d.at(5)
+    d.session.turn("method.particles", 100)
+    d.until(lambda: refused in d.news["alarm"])
+    assert "capacity = 256" in d.news["alarm"] and d.news["playing"] is False and len(d.frame.particles) == 20
+    at = d.frame.step
+    d.session.turn("method.alpha", 2.0)
+    d.session.play(True)
+    d.at(at + 5)
+    assert not d.news["alarm"] and d.session.shown()[0].changes[-1][1:] == ("method.alpha", 2.0)
+    d.session.choose(dim=60)
+    d.until(lambda: refused in d.news["alarm"])
+    pictures = len(d.screen.frames)
+    time.sleep(0.2)
+    assert len(d.screen.frames) == pictures > 0  # the last one
+    d.session.choose(dim=3)
+    d.session.play(True)
+    d.at(5)
+    assert not d.news["alarm"]
+
+
+def test_work_that_nobody_waits_for_says_once_that_it_failed(caplog):
+    def fail():
+        raise RuntimeError("no such thing")
+
+    for heard, times in ((False, 1), (True, 0)):
+        caplog.clear()
+        with pytest.raises(RuntimeError, match="no such thing"):
+            Threads(1, "test", heard).submit(fail).result()
+        until = time.monotonic() + 5
+        while caplog.text.count("Traceback") < times and time.monotonic() < until:
+            time.sleep(0.01)
+        assert caplog.text.count("Traceback") == times
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """Page Variance collapse as a browser has it, with a store of its own."""
+    monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
+    jobs._opened.cache_clear()
+    document = Document()
+    with set_curdoc(document):
+        made = Collapse(Mock(), {"methods": "svgd", "dims": "5", "particles": "4", "seeds": "2"})
+        made.post = made.told
+        made.show()
+        yield made
+    jobs._opened.cache_clear()
+
+
+def until(happened, seconds=60):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_path, caplog):
+    if damaged:
+        (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
+    page.arrived = True
+    page._redraw()
+    until(lambda: page.found is None and "shipped" in page.reading.object and page.curves)
+    assert page.damaged.visible is damaged and "set aside" in page.damaged.objects[0].object
+    assert caplog.text.count("sweeps.sqlite was damaged; it is now") == damaged
+    assert len(list(tmp_path.glob("sweeps.sqlite.damaged-*"))) == damaged
+
+
+def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
+    (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
+    jobs._opened.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        opened = set(pool.map(lambda _: jobs.store(), range(8)))
+    jobs._opened.cache_clear()
+    assert len(opened) == 1 and len(list(tmp_path.glob("*damaged*"))) == 1
+
+
+def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page):
+    store = jobs.store()
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    kept = 0
+    with suppress(OSError):
+        while True:
+            store.add({"key": str(kept), "text": "x" * 100})
+            kept += 1
+    page._start(None)
+    until(lambda: not page.job.active)
+    page._show_job()
+    assert page.error.visible and not page.run.disabled
+    assert page.error.object == "sweeps.sqlite takes no more rows: database or disk is full. Those that it has are kept."
+    assert len(store.rows()) == kept > 0
+
+
+def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything(desk, page, monkeypatch):
+    """The one on the wall, which is set forward, back, and by daylight saving."""
+    real, ahead, left = time.time, 0.0, []
+    monkeypatch.setattr(time, "time", lambda: real() + ahead)
+    d, job = desk(), jobs.SweepJob(list(page.recipes.values()))
+    job.heard = lambda row, done, total, seconds: left.append(seconds)
+    d.until(lambda: d.session.metrics)
+    jobs.Line().add(job)
+    until(lambda: job.state == "running")
+    time.sleep(0.3)
+    for ahead in (7200.0, -86400.0, 3600.0):
+        step, pictures, metrics = d.news["step"], len(d.screen.frames), d.session.metrics
+        d.until(lambda: d.news["step"] > step and len(d.screen.frames) > pictures and d.session.metrics is not metrics, 20)
+        assert d.news["steps_per_second"] < 1e5
+    until(lambda: not job.active)
+    assert job.state == "done" and len(job.rows) == 2 and left and all(0 <= seconds < 600 for seconds in left)
+
+
+def test_nothing_asks_the_clock_on_the_wall():
+    """What waits or measures by it is held or hurried where it jumps; the date of a file or in a name is no harm."""
     root = Path(__file__).resolve().parents[1]
     sources = [file for folder in ("app", "stein_core") for kind in ("*.py", "*.js") for file in (root / folder).rglob(kind)]
-    found = [f"{file.name}: {word}" for file in sources for word in ("time.time(", "Date.now(", "datetime.now(") if word in file.read_text()]
+    asks = re.compile(r"time\.time\(|datetime\.now\(|Date\.now\(|new Date\(\)|Date\(\) *[-<>]")
+    found = [f"{file.name}: {asked}" for file in sources for asked in asks.findall(file.read_text())]
     assert len(sources) > 50 and not found
 
 

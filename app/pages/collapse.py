@@ -20,6 +20,7 @@ from app.replay import Replay
 from app.stream import Mailbox
 
 BUTTON = {"size": "small", "margin": (4, 4)}
+DAMAGED = "The file of the runs computed on this machine was damaged: it is set aside, and a new one is begun."
 OWN = "Your own settings"
 KEY = (
     "Solid: the exact law. Dashed: Ba et al.'s limit. {grey}Dotted: guides the eye. Pale large markers "
@@ -59,10 +60,12 @@ class Collapse:
             for log, chart in self.charts.items()
         }
         warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
+        self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
         self.sidebar = [self.preset, *self.settings.widgets]
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
+                self.damaged,
                 self.shows,
                 self.about,
                 self.error,
@@ -249,7 +252,7 @@ class Collapse:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             waits = LINE.ahead(job)
             left = "compiling …" if job.left is None else f"about {job.left:.0f} s left"
-            text = f"waiting for {waits} other sweep{'s' * (waits > 1)}" if waits else f"{job.done} of {job.total} runs, {left}"
+            text = f"waiting for {waits} other long job{'s' * (waits > 1)}" if waits else f"{job.done} of {job.total} runs, {left}"
         elif job and job.state == "cancelled" and self.ran == self.grid:
             text = f"cancelled: {job.done} of {job.total} runs are kept"
         elif job and job.state == "failed":
@@ -261,6 +264,7 @@ class Collapse:
         if self.found and self.arrived and self.loaded:
             (_, rows, self.curves, self.laws), self.found = self.found, None
             self.local |= rows
+            self.damaged.visible = store().set_aside is not None
             self._draw()
             self._show_job()
 
