@@ -11,6 +11,7 @@ import holoviews as hv
 import holoviews.plotting.bokeh  # noqa: F401  (the backend)
 import panel as pn
 import panel_material_ui as pmui
+from bokeh.document import Document
 from bokeh.model import Model
 from bokeh.models import Plot
 
@@ -112,7 +113,8 @@ def rendered(drawn: Any) -> Model:
     """The Bokeh model of what a `draw` returned, as wide as the page."""
     if not isinstance(drawn, Model):
         with _holoviews:
-            drawn = hv.renderer("bokeh").get_plot(drawn).state
+            # Without a document of its own it takes the one that the event loop is at work on, and sets its theme.
+            drawn = hv.renderer("bokeh").instance(mode="server").get_plot(drawn, Document()).state
         for plot in drawn.select({"type": Plot}):
             plot.output_backend = "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU
     for plot in drawn.select({"type": Plot}):

@@ -47,7 +47,7 @@ def point(value) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(number, value))
 
 
-def points(value) -> bool:
+def pairs(value) -> bool:
     return isinstance(value, (list, tuple)) and all(map(point, value))
 
 

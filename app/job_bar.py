@@ -30,6 +30,8 @@ class JobBar:
         return bool(self.job and self.job.active)
 
     def _start(self, event):
+        if self.active or not self.offered:  # the second of two quick clicks
+            return
         self.job = self.make()
         LINE.add(self.job)
         self.refresh()

@@ -160,7 +160,7 @@ class Line:
     def add(self, job: Job) -> None:
         """Run it when those before it have ended."""
         with self._lock:
-            self._all = [one for one in self._all if one.active] + [job]
+            self._all.append(job)
             if len(self._threads) < min(LIMITS.jobs, len(self._all)):
                 self._threads.append(threading.Thread(target=self._work, name="jobs", daemon=True))
                 self._threads[-1].start()
@@ -174,7 +174,11 @@ class Line:
 
     def _work(self) -> None:
         while True:
-            self._jobs.get().run()
+            job = self._jobs.get()
+            job.run()
+            with self._lock:
+                self._all.remove(job)
+            del job  # it may know a page, which ends before the next job comes
 
     def cancel(self) -> list[Job]:
         """Cancel everything; the jobs that had not ended."""

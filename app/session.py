@@ -21,6 +21,7 @@ from app.stream import SHARE, Streamer
 from app.views import pack
 from app.worker import Pace, Worker
 from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
+from stein_core.machine import check_memory
 
 log = logging.getLogger(__name__)
 
@@ -239,6 +240,8 @@ class Session(Worker):
     # ---- compiling and starting
 
     def _start(self, setup: Setup, playing: bool | None = None):
+        for method in setup.methods:  # what is refused leaves the run that there is
+            check_memory(setup.spec(method, capacity_of(setup)))
         self._setup, self._deferred = setup, []
         self._run: Run | None = None
         self.metrics, self._measurable = [], False

@@ -9,7 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.heard import Heard, flag, number, one_of, points, whole
+from app.heard import Heard, flag, number, one_of, pairs, whole
 from app.serving import Unbusy
 from app.wave_measures import Seen
 from app.wave_nuts import Compared
@@ -50,7 +50,7 @@ class WaveStage(Unbusy, Heard, JSComponent):
     erasing = param.Boolean(default=False, doc="A click or a tap on a point takes it away.")
     dark = param.Boolean(default=False)
 
-    forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": points}, {"key": one_of("space", "right", "r")})
+    forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
     _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
 
     def __init__(self, on_message: Callable[[dict], None], **params):

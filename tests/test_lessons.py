@@ -12,6 +12,8 @@ from pathlib import Path
 import holoviews as hv
 import numpy as np
 import pytest
+from bokeh.document import Document
+from bokeh.io.doc import patch_curdoc
 from bokeh.models import Plot
 from bokeh.plotting import figure
 
@@ -201,6 +203,15 @@ def test_a_figure_of_holoviews_is_painted_without_webgl():
     assert made.settle() == ""
     plots = list(made.figure[0].object.select({"type": Plot}))
     assert len(plots) == 2 and {plot.output_backend for plot in plots} == {"canvas"}
+
+
+def test_a_chart_leaves_the_pages_of_others_alone():
+    """While it is drawn on its thread, the event loop is at work on some page."""
+    page = Document()
+    theme = page.theme
+    with patch_curdoc(page):
+        assert not chart(lambda: hv.Curve([1, 2, 3])).settle()
+    assert page.theme is theme
 
 
 def test_a_chart_draws_off_the_calling_thread_and_the_newest_values_win():

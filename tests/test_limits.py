@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bokeh.document import Document
@@ -17,7 +18,8 @@ from checks import finished
 from panel.io.state import set_curdoc
 
 import stein_core
-from app import jobs, scene, serving, session, wave_session, worker
+from app import job_bar, jobs, scene, serving, session, wave_session, worker
+from app.job_bar import JobBar
 from app.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
@@ -143,6 +145,23 @@ def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
     while any(job.active for job in held) and time.monotonic() < until:
         time.sleep(0.01)
     assert all(job.state == "done" for job in held)
+    gone = [weakref.ref(job) for job in held]
+    del held, job
+    while any(one() for one in gone) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(one() for one in gone)  # a job may know the page that asked for it
+
+
+def test_the_second_of_two_quick_clicks_starts_nothing(monkeypatch):
+    added = []
+    monkeypatch.setattr(job_bar, "LINE", SimpleNamespace(add=added.append, ahead=lambda job: 0))
+    bar = JobBar("Compute", "steps", lambda: jobs.Job(1), print)
+    bar._start(None), bar._start(None)
+    assert len(added) == 1
+    added[0].cancel()
+    bar.offered = False
+    bar._start(None)
+    assert len(added) == 1
 
 
 class Knot:

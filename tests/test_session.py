@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 import panel_material_ui as pmui
-import pytest
 from bokeh.document import Document
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc

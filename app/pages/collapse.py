@@ -172,6 +172,8 @@ class Collapse:
         self._redraw()
 
     def _start(self, event):
+        if self.job and self.job.active:  # the second of two quick clicks
+            return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
         LINE.add(self.job)
         self._show_job()
