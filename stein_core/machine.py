@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from stein_core.recipe import Spec
-from stein_core.registry import METHODS
+from stein_core.registry import METHODS, Knob
 
 
 def bytes_needed(spec: Spec) -> int:
@@ -24,7 +24,7 @@ def bytes_needed(spec: Spec) -> int:
 def bytes_allowed() -> int:
     """$STEINLAB_MEMORY_GB; without it what the device says that it may use, or half of the machine's memory."""
     if os.environ.get("STEINLAB_MEMORY_GB"):
-        return int(float(os.environ["STEINLAB_MEMORY_GB"]) * 1e9)
+        return int(Knob("STEINLAB_MEMORY_GB", 1.0, 1e-6, 1e6).check(os.environ["STEINLAB_MEMORY_GB"]) * 1e9)
     on_device = jax.devices()[0].memory_stats()
     if on_device and "bytes_limit" in on_device:
         return on_device["bytes_limit"]

@@ -14,18 +14,9 @@ PATIENCE = 20  # seconds a call
 MAKERS = {dataclasses.__file__, collections.__file__}  # they write the methods of a class, then run that
 LIBRARIES = [Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)]
 NEVER = {
-    "os.system",
-    "os.exec",
-    "os.fork",
-    "os.forkpty",
-    "os.spawn",
-    "os.posix_spawn",
-    "os.startfile",
-    "subprocess.Popen",
-    "pickle.find_class",
-    "socket.connect",
-    "ctypes.dlopen",
-}
+    "os.system", "os.exec", "os.fork", "os.forkpty", "os.spawn", "os.posix_spawn", "os.startfile", "subprocess.Popen",
+    "pickle.find_class", "socket.connect", "ctypes.dlopen",
+}  # fmt: skip
 READS = {"open", "os.listdir", "os.scandir"}
 WRITES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "sqlite3.connect"}
 _watching: list[tuple[list[Path], list[str]]] = []
@@ -57,8 +48,8 @@ sys.addaudithook(_audit)  # for good: Python has no way to take it away
 
 @contextmanager
 def guarded(*folders):
-    """Fails if what is done meanwhile opens a file outside these folders and the cache (or reads one outside them, the project and
-    Python's own), starts a process, executes or unpickles anything, or takes longer than PATIENCE."""
+    """Fails if what is done meanwhile writes a file outside these folders and the cache (or reads one outside them, the project
+    and Python's own), starts a process, executes or unpickles anything, or takes longer than PATIENCE."""
 
     def late(*_):
         raise TimeoutError(f"not done after {PATIENCE} s")

@@ -18,6 +18,7 @@ from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
 from app import jobs, session
+from app.chart import control
 from app.failures import note
 from app.jobs import Threads
 from app.pages.collapse import Collapse
@@ -53,6 +54,9 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
     check_memory(small, lanes=2)
     with pytest.raises(ValueError, match="allowed: 0.0 GB"):
         run_batch([Recipe(small, {"method.particles": 64}, seed) for seed in range(8)], Stop(stages=1, most=350))
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
+    with pytest.raises(ValueError, match="STEINLAB_MEMORY_GB = 'much' is not a number; allowed: 1e-06 to 1e\\+06"):
+        check_memory(small)
 
 
 def test_a_full_disk_ends_a_sweep_with_its_rows_kept_and_it_goes_on_later(tmp_path):
@@ -167,7 +171,7 @@ def test_a_method_that_fails_is_told_and_another_one_runs(said, desk, caplog):
         del METHODS._entries["faulty"]
 
 
-def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_traceback(monkeypatch, caplog):
+def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_traceback(caplog):
     def noted(work) -> str:
         caplog.clear()
         with pytest.raises(ValueError) as caught:
@@ -176,8 +180,7 @@ def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_trace
         return caplog.text
 
     assert "Traceback" not in noted(lambda: METHODS["none"])
-    monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
-    assert "Traceback" in noted(lambda: check_memory(SPECS[0]))  # Python's own, from a line of ours
+    assert "Traceback" in noted(lambda: control("n", (1, 2), False))  # Python's own, from a line of ours
 
 
 def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch):

@@ -45,36 +45,10 @@ WORDS = st.one_of(
 )
 LISTS = st.lists(WORDS, max_size=4).map(",".join)
 CHANGES = st.lists(st.tuples(WORDS, WORDS, WORDS).map("~".join), max_size=3).map(";".join)
-FIELDS = st.sampled_from(
-    [
-        "target",
-        "methods",
-        "dim",
-        "guide",
-        "optimizer",
-        "draws",
-        "seed",
-        "steps",
-        "changes",
-        "dims",
-        "particles",
-        "alphas",
-        "kernels",
-        "rules",
-        "seeds",
-        "width",
-        "band",
-        "of",
-        "data",
-        "knobs",
-        "show",
-        "x",
-        "y",
-        "rows",
-        "below",
-        *all_knobs(),
-    ]
-)
+FIELDS = st.sampled_from([
+    "target", "methods", "dim", "guide", "optimizer", "draws", "seed", "steps", "changes", "dims", "particles", "alphas", "kernels",
+    "rules", "seeds", "width", "band", "of", "data", "knobs", "show", "x", "y", "rows", "below", *all_knobs(),
+])  # fmt: skip
 QUERIES = st.dictionaries(st.one_of(FIELDS, st.text(max_size=8)), st.one_of(WORDS, LISTS, CHANGES), max_size=6)
 SPEC_FIELDS = ["target", "dim", "method", "guide", "optimizer", "draws", "capacity", "seed", "knobs", "changes", "x"]
 JSON = st.recursive(

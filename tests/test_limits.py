@@ -30,8 +30,9 @@ def test_every_limit_is_read_from_its_variable_and_stands_in_the_readme():
     assert list(KNOWN) == [f"STEINLAB_{field.upper()}" for field in Limits._fields]
     changed = Limits.read({name: str(least + 1) for name, (_, least, _, _) in KNOWN.items()})
     assert list(changed) == [least + 1 for _, least, _, _ in KNOWN.values()]
-    rows = dict(re.findall(r"^\| `(STEINLAB_[A-Z_]+)` \| ([\d,]+) \|", README.read_text(), re.MULTILINE))
-    assert {name: int(text.replace(",", "")) for name, text in rows.items()} == {name: row[0] for name, row in KNOWN.items()}
+    rows = re.findall(r"^\| `(STEINLAB_[A-Z_]+)` \| ([\d,]+) \| ([\d,]+) to ([\d,]+) \| (.+) \|$", README.read_text(), re.MULTILINE)
+    said = {name: (*(int(text.replace(",", "")) for text in numbers), what.replace("*", "")) for name, *numbers, what in rows}
+    assert said == KNOWN
 
 
 @pytest.mark.parametrize("text", ["", "ten", "-1", "0", "1e3", "99999999999"])
