@@ -20,7 +20,7 @@ from visitors import Visitor
 QUERY = "?target=oring&methods=svgd&method.particles=50"
 # page, button; none of it has been computed before
 JOBS = {
-    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", "Run"),
+    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", "Run .*"),
     "nuts": ("?page=wave&methods=map&width=30", "Compute NUTS here"),
     "networks": ("?page=wave&methods=svgd,smi,vi&width=100", None),
 }

@@ -47,7 +47,7 @@ async def live(visitor: Visitor, chance: random.Random, seconds: float) -> None:
         if act > 0.97:
             await visitor.go(chance.choice(LINKS))
         elif act > 0.94:
-            for label in ("Compute NUTS here", "Run"):
+            for label in ("Compute NUTS here", "Run .*|Recompute .*"):
                 with suppress(LookupError):  # this page has another, or none
                     await visitor.click(label)
         elif visitor.stage is None:

@@ -51,10 +51,10 @@ class Visitor:
             await self._say({"ready": True})
 
     def widget(self, label: str) -> dict:
-        """The slider or button with this label."""
+        """The slider or button whose label is this expression."""
         for one in self.objects.values():
             data = one["attributes"].get("data")
-            if isinstance(data, dict) and data.get("attributes", {}).get("label") == label:
+            if isinstance(data, dict) and re.fullmatch(label, str(data.get("attributes", {}).get("label"))):
                 return one
         raise LookupError(f"no widget {label!r}")
 
@@ -87,7 +87,7 @@ class Visitor:
             reading, self._reading = self._reading, None
             _, content, buffers = reading.result()
             for event in content.get("events", ()):
-                if isinstance(text := event.get("new"), str) and (" left" in text or "long job" in text):
+                if isinstance(text := event.get("new"), str) and re.search("s left$|other long job", text):
                     self.said = text
                 data = event.get("msg_data", {}).get("values", {})
                 if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage and self.stage in json.dumps(data):
