@@ -17,6 +17,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 STAGES = ("Stage", "WaveStage")
+JOB = re.compile(r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|waiting for \d+ other long jobs?")
 AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the last one again
 
 
@@ -87,8 +88,8 @@ class Visitor:
             reading, self._reading = self._reading, None
             _, content, buffers = reading.result()
             for event in content.get("events", ()):
-                if isinstance(text := event.get("new"), str) and re.search("s left$|other long job", text):
-                    self.said = text
+                if found := JOB.search(str(event.get("new"))):
+                    self.said = found[0]
                 data = event.get("msg_data", {}).get("values", {})
                 if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage and self.stage in json.dumps(data):
                     await self._picture(np.frombuffer(buffers[0], np.float32))
