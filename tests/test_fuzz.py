@@ -192,58 +192,19 @@ def test_a_reference_file_of_any_bytes(folder, content):
 
 FRAME = Frame(0, *(np.zeros((2, 2), np.float32) for _ in range(5)), {name: 0.0 for name in cli.DIAGNOSTICS}, True)
 PATHS = [
-    "",
-    "kept.sqlite",
-    "rows.json",
-    "a folder",
-    "a folder/new.sqlite",
-    "no/such/folder/x",
-    "x" * 5000,
-    "no sqlite",
-    "ü ; $(id)",
-    "locked",
-]
+    "", "kept.sqlite", "rows.json", "a folder", "a folder/new.sqlite", "no/such/folder/x", "x" * 5000, "no sqlite", "ü ; $(id)", "locked",
+]  # fmt: skip
 COMMANDS = {
-    "run": [
-        "--target",
-        "--dim",
-        "--method",
-        "--guide",
-        "--particles",
-        "--kernel",
-        "--bandwidth",
-        "--optimizer",
-        "--draws",
-        "--steps",
-        "--seed",
-        "--set",
-        "--every",
-        "--json",
-    ],
-    "sweep variance-collapse": [
-        "--target",
-        "--methods",
-        "--dims",
-        "--particles",
-        "--alphas",
-        "--kernels",
-        "--rules",
-        "--seeds",
-        "--set",
-        "--stop",
-        "--stages",
-        "--most",
-        "--least",
-        "--workers",
-        "--cluster",
-    ],
-    "sweep widths": ["--methods", "--widths", "--particles", "--seeds", "--draws", "--most", "--noisy"],
-    "sweep recovery": ["--widths", "--particles", "--seeds", "--draws"],
-    "sweep show": [],
-    "nuts": ["--width", "--chains", "--warmup", "--seed", "--spread"],
-    "bench": ["--pairs", "--quick"],
-    "list": [],
-    "info": [],
+    "run": "--target --dim --method --guide --particles --kernel --bandwidth --optimizer --draws --steps --seed --set --every --json",
+    "sweep variance-collapse": "--target --methods --dims --particles --alphas --kernels --rules --seeds --set --stop --stages --most "
+    "--least --workers --cluster",
+    "sweep widths": "--methods --widths --particles --seeds --draws --most --noisy",
+    "sweep recovery": "--widths --particles --seeds --draws",
+    "sweep show": "",
+    "nuts": "--width --chains --warmup --seed --spread",
+    "bench": "--pairs --quick",
+    "list": "",
+    "info": "",
 }
 FILE_OPTIONS = {"run": "--out", "nuts": "--out", "bench": "--json", "sweep show": "--export"}
 SMALL = st.sampled_from(["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"])
@@ -255,7 +216,7 @@ def lines(draw):
     """A command with some of its own options, and files that are sometimes none."""
     command = draw(st.sampled_from(sorted(COMMANDS)))
     words = command.split()
-    for name in draw(st.lists(st.sampled_from(COMMANDS[command] or [""]), max_size=3)):
+    for name in draw(st.lists(st.sampled_from(COMMANDS[command].split() or [""]), max_size=3)):
         words += [name] if name in ("--quick", "") or (command, name) == ("run", "--json") else [f"{name}={draw(VALUES)}"]
     words = [word for word in words if word]
     if command in FILE_OPTIONS and draw(st.booleans()):

@@ -22,16 +22,19 @@ from checks import finished
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
 from panel.io import document as io_document
+from panel.io import location as io_location
 from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
+from panel.util import parse_query
 from pyviz_comms import Comm
 from tornado.websocket import WebSocketClosedError
 
 from app import serving
 from app.serving import (
-    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, forget_views, stay_local,
+    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, forget_views, leave_links_alone,
+    stay_local,
 )  # fmt: skip
 from app.wave_parts import Upload
 
@@ -239,3 +242,14 @@ def test_a_file_that_is_too_large_is_not_expected():
         pmui.FileInput()._handle_msg({"status": "error"})
     Upload(Mock(), refused)._handle_msg({"status": "error"})
     assert refused.called, "app.wave_parts.Upload"
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "²"])
+def test_a_link_with_a_number_that_is_none_stops_a_page(value):
+    with pytest.raises(ValueError):  # else app.serving.leave_links_alone can go
+        parse_query(f"?a={value}")
+    leave_links_alone()
+    try:
+        assert io_location.parse_query(f"?a={value}&b=2") == {"a": value, "b": "2"}
+    finally:
+        io_location.parse_query = parse_query
