@@ -128,7 +128,7 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
     return (spec.target, padded_dim(spec), *choice, choices, sizes, replace(stop, most=SLOW))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _compiled(program: tuple, entries: tuple, lanes: int):
     """(start, advance, finish) of a program, compiled for a number of lanes. entries: what the names mean now."""
     name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program

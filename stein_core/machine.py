@@ -41,6 +41,25 @@ def check_memory(spec: Spec, lanes: int = 1) -> None:
         )
 
 
+def maps_used() -> float:
+    """The part of its memory maps that this process has used up, on Linux. Every compiled program takes hundreds, and a
+    process that finds none is aborted."""
+    try:
+        with open("/proc/sys/vm/max_map_count") as most, open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps) / int(most.read())
+    except OSError:  # another system
+        return 0.0
+
+
+def check_maps() -> None:
+    """Raises ValueError where another program might find no memory map."""
+    if (used := maps_used()) > 0.9:
+        raise ValueError(
+            f"memory maps: {used:.0%} are in use, most by compiled programs; allowed: 90 %. Choose what is on screen elsewhere, "
+            "come back later, or raise vm.max_map_count."
+        )
+
+
 def trim_memory() -> None:
     """Memory that a compilation or a page has used goes back to Linux: glibc would keep it, hundreds of megabytes soon."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):

@@ -7,8 +7,10 @@ it is made, and never again.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Iterator, Mapping
 
 import jax
@@ -17,13 +19,14 @@ import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, measured
 from stein_core.forces import Problem, normal
-from stein_core.machine import check_memory, trim_memory
+from stein_core.machine import check_maps, check_memory, maps_used, trim_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
+PROGRAMS = ("_reset", "_advance", "_look", "_measure", "_born")
 WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
 
 
@@ -76,16 +79,22 @@ class Stepper:
         self.target = target_of(spec)
         self.knobs = spec.knobs()
         self._single = METHODS[spec.method].facts.get("single", False)
-        self._reset, self._advance, self._look = jax.jit(self._reset), jax.jit(self._advance), jax.jit(self._look)
-        self._measure, self._born = jax.jit(self._measure), jax.jit(self._born)
+        own = weakref.proxy(self)  # a program is not to hold its Stepper
+        for name in PROGRAMS:
+            setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._prepared: set[str] = set()
 
-    def prepare(self, look: bool = True, measure: bool = True) -> None:
-        """Compile what is wanted, unless that is done; see `compile`."""
+    def __del__(self):  # else the programs wait for a search for garbage, and with them hundreds of memory maps each
+        for name in PROGRAMS:
+            getattr(self, name).clear_cache()
+
+    def prepare(self, look: bool = True, measure: bool = True) -> bool:
+        """Compile what is wanted, unless that is done (False); see `compile`."""
         wanted = {"look" if self._wide else "advance", *["look"] * look, *["measure", "born"] * (look and measure)}
         if not (wanted := wanted - self._prepared):
-            return
+            return False
+        check_maps()
         state, knobs = self.reset(0, {}), self.coerce({})
         still = Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles))
         work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}, False),
@@ -95,6 +104,7 @@ class Stepper:
             list(pool.map(lambda name: work[name](), wanted))
         self._prepared |= wanted
         trim_memory()
+        return True
 
     # ---- traced
 
@@ -258,10 +268,10 @@ def entries_of(spec: Spec) -> tuple:
 
 
 def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
-    """The Stepper of `spec`, compiled now or taken from the last 64. Safe from any thread; two threads that ask for
+    """The Stepper of `spec`, compiled now or taken from the last 64 (fewer where memory maps run short). Safe from any thread; two threads that ask for
     the same spec compile it once. It takes seconds: keep it off an event loop. look: False where nobody will look, which
     takes a quarter of the time for SVGD and SMI. measure: False where nobody will read metrics or add a particle, or not yet:
-    half of it. What was not asked for compiles when it is used. Raises ValueError where memory would not do."""
+    half of it. What was not asked for compiles when it is used. Raises ValueError where memory would not do, or memory maps."""
     check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:
@@ -270,13 +280,24 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
         with _table:
             known = _steppers.get(key)
         stepper = known or Stepper(spec)
-        stepper.prepare(look, measure)
+        fresh = stepper.prepare(look, measure)
         with _table:
             _steppers[key] = stepper
             _steppers.move_to_end(key)
-            while len(_steppers) > KEPT_STEPPERS:
-                _locks.pop(_steppers.popitem(last=False)[0], None)
+            while fresh and (len(_steppers) > KEPT_STEPPERS or maps_used() > 0.5) and _forget():
+                pass
         return stepper
+
+
+def _forget() -> bool:
+    """Drop the Stepper that nobody has used for longest; False where all are in use."""
+    for key in list(_steppers):
+        unused = weakref.ref(_steppers.pop(key))
+        if (used := unused()) is None:
+            _locks.pop(key, None)
+            return True
+        _steppers[key] = used
+    return False
 
 
 def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:

@@ -3,6 +3,7 @@
 import logging
 import re
 import sqlite3
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +23,7 @@ from app.chart import control
 from app.failures import note
 from app.jobs import Threads
 from app.pages.collapse import Collapse
-from stein_core import METHODS, TARGETS, Recipe, Spec, collect, commands, compile, stream
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, commands, compile, machine, runner, stream
 from stein_core import __main__ as cli
 from stein_core.batches import Stop, run_batch
 from stein_core.machine import bytes_needed, check_memory
@@ -57,6 +58,25 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
     with pytest.raises(ValueError, match="STEINLAB_MEMORY_GB = 'much' is not a number; allowed: 1e-06 to 1e\\+06"):
         check_memory(small)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts memory maps")
+def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compiled(monkeypatch):
+    def programs() -> set[int]:
+        return {key[0].dim for key in runner._steppers}
+
+    runner._steppers.clear()
+    held = compile(Spec("gaussian", 3, "svgd", capacity=8))
+    compile(Spec("gaussian", 4, "svgd", capacity=8))
+    before = machine.maps_used()
+    monkeypatch.setattr(runner, "maps_used", lambda: 0.6)
+    compile(Spec("gaussian", 5, "svgd", capacity=8))
+    assert programs() == {3, 5}
+    assert machine.maps_used() < before + 1e-3  # one has come, one has gone: no search for garbage needed
+    monkeypatch.setattr(machine, "maps_used", lambda: 0.95)
+    with pytest.raises(ValueError, match="memory maps: 95% are in use"):
+        compile(Spec("gaussian", 6, "svgd", capacity=8))
+    assert compile(held.spec) is held
 
 
 def test_a_full_disk_ends_a_sweep_with_its_rows_kept_and_it_goes_on_later(tmp_path):
