@@ -31,7 +31,7 @@ def on_server_loaded(server_context):
         keep_buffers()
     for mend in (
         serving.hear_at_once, serving.send_at_once, serving.expect_failed_writes, serving.expect_late_messages,
-        serving.leave_links_alone,
+        serving.expect_second_closing, serving.leave_links_alone,
     ):  # fmt: skip
         mend()
     IOLoop.current().add_callback(serving.begin_busy_cleanup)

@@ -21,7 +21,7 @@ from app.stream import SHARE
 from stein_core.machine import trim_memory
 
 log = logging.getLogger(__name__)
-_open, _on_message = WSHandler.open, WSHandler.on_message
+_open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 
 
 def hear_at_once() -> None:
@@ -59,6 +59,16 @@ def expect_late_messages() -> None:
             await _on_message(self, fragment)
 
     WSHandler.on_message = on_message
+
+
+def expect_second_closing() -> None:
+    """Nor that its connection is closed twice, when it breaks while it is read and written."""
+
+    def on_close(self):
+        if self.connection is None or self.connection._session is not None:
+            _on_close(self)
+
+    WSHandler.on_close = on_close
 
 
 def leave_links_alone() -> None:

@@ -26,7 +26,6 @@ from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
-PROGRAMS = ("_reset", "_advance", "_look", "_measure", "_born")
 WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
 
 
@@ -79,15 +78,11 @@ class Stepper:
         self.target = target_of(spec)
         self.knobs = spec.knobs()
         self._single = METHODS[spec.method].facts.get("single", False)
-        own = weakref.proxy(self)  # a program is not to hold its Stepper
-        for name in PROGRAMS:
+        own = weakref.proxy(self)  # else a program would hold its Stepper, and only a search for garbage free the two
+        for name in ("_reset", "_advance", "_look", "_measure", "_born"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._prepared: set[str] = set()
-
-    def __del__(self):  # else the programs wait for a search for garbage, and with them hundreds of memory maps each
-        for name in PROGRAMS:
-            getattr(self, name).clear_cache()
 
     def prepare(self, look: bool = True, measure: bool = True) -> bool:
         """Compile what is wanted, unless that is done (False); see `compile`."""

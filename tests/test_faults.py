@@ -1,5 +1,6 @@
 """What goes wrong is said, and nothing is lost: memory, disk, scores that are no number."""
 
+import gc
 import logging
 import re
 import sqlite3
@@ -66,13 +67,17 @@ def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compile
         return {key[0].dim for key in runner._steppers}
 
     runner._steppers.clear()
+    gc.collect()
     held = compile(Spec("gaussian", 3, "svgd", capacity=8))
     compile(Spec("gaussian", 4, "svgd", capacity=8))
     before = machine.maps_used()
     monkeypatch.setattr(runner, "maps_used", lambda: 0.6)
-    compile(Spec("gaussian", 5, "svgd", capacity=8))
-    assert programs() == {3, 5}
-    assert machine.maps_used() < before + 1e-3  # one has come, one has gone: no search for garbage needed
+    gc.disable()  # a server's searches for garbage are rare
+    try:
+        compile(Spec("gaussian", 5, "svgd", capacity=8))
+        assert programs() == {3, 5} and machine.maps_used() < before + 1e-3  # one has come, one has gone
+    finally:
+        gc.enable()
     monkeypatch.setattr(machine, "maps_used", lambda: 0.95)
     with pytest.raises(ValueError, match="memory maps: 95% are in use"):
         compile(Spec("gaussian", 6, "svgd", capacity=8))

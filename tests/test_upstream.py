@@ -33,8 +33,8 @@ from tornado.websocket import WebSocketClosedError
 
 from app import serving
 from app.serving import (
-    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, forget_views, leave_links_alone,
-    stay_local,
+    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, expect_second_closing, forget_views,
+    leave_links_alone, stay_local,
 )  # fmt: skip
 from app.wave_parts import Upload
 
@@ -61,6 +61,22 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 
     finished(mended())
     assert not caplog.text
+
+
+def test_bokeh_fails_on_a_second_closing(monkeypatch):
+    monkeypatch.setattr(ws.WSHandler, "on_close", ws.WSHandler.on_close)
+    closed = SimpleNamespace(
+        connection=ServerConnection(None, None, None, SimpleNamespace(subscribe=lambda to: None)), close_code=None, close_reason=None,
+        application=Mock(),
+    )  # fmt: skip
+    closed.connection._session = None
+    with pytest.raises(AssertionError):  # else app.serving.expect_second_closing can go
+        serving._on_close(closed)
+    expect_second_closing()
+    ws.WSHandler.on_close(closed)
+    closed.connection._session = Mock()
+    ws.WSHandler.on_close(closed)
+    assert closed.application.client_lost.called
 
 
 def test_panel_leaves_a_failed_write_unread(caplog):

@@ -134,7 +134,7 @@ def main() -> int:
     if end > 1.035 * middle:
         problems.append(f"memory grew from {middle:.0f} MB in the second third to {end:.0f} MB in the last")
     if "Traceback" in server.log() or "ERROR" in server.log():
-        problems.append(f"the log has errors:\n{server.log()[-5000:]}")
+        problems.append(f"the log has errors:\n{re.sub(r'^.*(WebSocket|ServerConn|Failed sending).*\n', '', server.log(), flags=re.M)[-5000:]}")
     print("\n".join(problems) or "nothing is left over, memory is flat, nothing went wrong")
     return bool(problems)
 
