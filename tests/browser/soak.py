@@ -121,7 +121,7 @@ def main() -> int:
     print(f"before: {before}\nafter:  {after}")
     for kind in ("sessions", "runs", "views"):
         if after[kind]:
-            problems.append(f"{after[kind]} {kind} are left")
+            problems.append(f"{after[kind]} {kind} are left, runs held by {after['held']}")
     if after["programs"] > after["kept"]:
         problems.append(f"{after['programs']} programs are left, where {after['kept']} are kept")
     extra = Counter(after["threads"]) - Counter(before["threads"])
