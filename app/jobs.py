@@ -32,11 +32,12 @@ class Threads(ThreadPoolExecutor):
         super().__init__(count, name)
         self._heard = heard
         self._waiting: queue.SimpleQueue = queue.SimpleQueue()
-        self._running: set[Future] = set()
+        self._given: set[Future] = set()
         self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
 
     def submit(self, work: Callable, /, *arguments, **keywords) -> Future:
         future = Future()
+        self._given.add(future)
         self._waiting.put((future, work, arguments, keywords))
         with self._starting:
             while self._names:
@@ -45,24 +46,22 @@ class Threads(ThreadPoolExecutor):
 
     @property
     def busy(self) -> bool:
-        """Whether anything runs."""
-        return bool(self._running)
+        """Whether anything runs or waits."""
+        return bool(self._given)
 
     def _run(self):
         while True:
             self._one(*self._waiting.get())
 
     def _one(self, future: Future, work: Callable, arguments, keywords):
-        if not future.set_running_or_notify_cancel():
-            return
-        self._running.add(future)
         try:
-            future.set_result(work(*arguments, **keywords))
+            if future.set_running_or_notify_cancel():
+                future.set_result(work(*arguments, **keywords))
         except BaseException as error:
             future.set_exception(error)
             if not self._heard:
                 note(log, threading.current_thread().name, error)
-        self._running.discard(future)
+        self._given.discard(future)
 
 
 SWEEPERS = Threads(THREADS, "sweep", heard=True)

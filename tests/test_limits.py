@@ -119,10 +119,10 @@ def test_preparations_wait_for_what_a_visitor_compiles(compilers, monkeypatch):
     warm = threading.Thread(target=serving.warm_up)
     warm.start()
     time.sleep(0.5)
-    assert not prepared
+    early = list(prepared)
     release.set()
-    warm.join(10)
-    assert compiling.result() and len(prepared) >= 2
+    warm.join(60)  # tests before this one may still be compiling
+    assert compiling.result() and not early and len(prepared) >= 2
 
 
 def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
