@@ -24,7 +24,7 @@ from stein_core.nuts import load_reference
 from stein_core.sweeps import Store
 
 CASES = settings(
-    max_examples=int(os.environ.get("STEINLAB_FUZZ", 80)),
+    max_examples=int(os.environ.get("STEINLAB_FUZZ", 40)),
     deadline=None,
     derandomize="STEINLAB_FUZZ" not in os.environ,
     suppress_health_check=list(HealthCheck),
