@@ -13,25 +13,31 @@ FIRST, THEN = 3, 5  # seconds: who opens a page at once is not to share the proc
 
 
 def on_server_loaded(server_context):
-    """Prompt websockets and the compilation cache; soon after, the programs that pages open with."""
+    """Prompt websockets and the compilation cache; soon after, the programs that pages open with.
+
+    What pages and lessons import is imported here, before anybody comes: where two threads import modules of one package
+    at the same time, Python may give one of them half a module, and Panel looks into every large package that it finds.
+    """
     root = str(Path(__file__).resolve().parents[1])
     if root not in sys.path:  # a checkout that is not installed; a change made at import time would be undone
         sys.path.insert(0, root)
     import jax
+    import panel as pn
     from tornado.ioloop import IOLoop
 
-    from app import lessons, serving
+    from app import lessons, notebook, serving, shell  # noqa: F401  (see above)
     from app.limits import LIMITS
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
 
+    pn.panel(None)  # for this Panel imports what tells it that None is no figure of Matplotlib
     # The threads that ask for a picture wait for it anyway; handing it to one more thread costs a twentieth of its time.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if LIMITS.particles >= WIDE:
         keep_buffers()
     for mend in (
         serving.hear_at_once, serving.send_at_once, serving.expect_failed_writes, serving.expect_late_messages,
-        serving.expect_second_closing, serving.leave_links_alone,
+        serving.expect_second_closing, serving.leave_links_alone, serving.keep_tracebacks,
     ):  # fmt: skip
         mend()
     IOLoop.current().add_callback(serving.begin_busy_cleanup)

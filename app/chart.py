@@ -26,6 +26,7 @@ DRAWERS = Threads(4, "chart")
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
+hv.Curve([0, 1])  # imports pandas, where it is installed: see `app.app_hooks`
 hv.opts.defaults(*(kind(color=hv.Cycle(list(COLOURS))) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
 _holoviews = threading.Lock()  # its option trees are shared by all threads
 

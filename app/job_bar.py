@@ -6,15 +6,24 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
-from app.jobs import LINE, Job
+from app.jobs import LINE, Job, giving_way
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 
 
-class JobBar:
-    """make: the job of a click. ended: hears of it when it is over, however it ended. unit: what its steps are called."""
+def progress(job: Job, unit: str) -> str:
+    """What a page says of a job that waits or runs."""
+    if waits := LINE.ahead(job):
+        return f"waiting for {waits} other long job{'s' * (waits > 1)}, {LINE.waiting} in line"
+    left = "no estimate yet" if job.left is None else f"about {job.left:,.0f} s left"
+    return f"{job.done:,} of {job.total:,} {unit}, {left}{giving_way()}"
 
-    def __init__(self, label: str, unit: str, make: Callable[[], Job], ended: Callable[[Job], None]):
+
+class JobBar:
+    """make: the job of a click, None where nothing is left to do. ended: hears of it when it is over, however it ended.
+    unit: what its steps are called."""
+
+    def __init__(self, label: str, unit: str, make: Callable[[], Job | None], ended: Callable[[Job], None]):
         self.unit, self.make, self.ended = unit, make, ended
         self.offered = True  # whether there is anything to start
         self.job: Job | None = None
@@ -33,7 +42,8 @@ class JobBar:
         if self.active or not self.offered:  # the second of two quick clicks
             return
         self.job = self.make()
-        LINE.add(self.job)
+        if self.job:
+            LINE.add(self.job)
         self.refresh()
 
     def cancel(self) -> None:
@@ -48,11 +58,7 @@ class JobBar:
         self.stop.visible = self.bar.visible = self.text.visible = active
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
-            waits = LINE.ahead(job)
-            left = "compiling …" if job.left is None else f"about {job.left:,.0f} s left"
-            self.text.object = (
-                f"waiting for {waits} other long job{'s' * (waits > 1)}" if waits else f"{job.done:,} of {job.total:,} {self.unit}, {left}"
-            )
+            self.text.object = progress(job, self.unit)
         elif job:
             self.job = None
             self.ended(job)

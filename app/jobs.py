@@ -1,4 +1,4 @@
-"""Long computations beside the pages: jobs, one at a time for the whole server, and what threads do meanwhile."""
+"""Long computations beside the pages: jobs, which wait in one line of the whole server, and what threads do meanwhile."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 from app.failures import note
 from app.limits import LIMITS
+from app.stream import SHARE
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
 from stein_core.sweeps import Store, run_sweep
@@ -21,6 +22,8 @@ from stein_core.sweeps import Store, run_sweep
 log = logging.getLogger(__name__)
 THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2  # of a sweep: the pages that play want the other cores
 PATIENCE = 1.0  # seconds that the end of the process waits for a sweep to stop between two steps
+OTHERS = max(1, (os.cpu_count() or 1) - 1)  # cores beside the one on which Python runs
+LONGEST_REST = 5.0  # seconds that a job gives way at a time
 STOPPING = threading.Event()  # the process ends: whatever runs beside the pages stops soon
 
 
@@ -66,7 +69,7 @@ class Threads(ThreadPoolExecutor):
 
 SWEEPERS = Threads(THREADS, "sweep", heard=True)
 LOOKERS = Threads(1, "look-up")  # what takes a moment
-RECORDERS = Threads(1, "recorder")  # what takes long
+RECORDERS = Threads(2, "recorder")  # what takes long
 
 
 _opening = threading.Lock()
@@ -86,6 +89,29 @@ def _opened() -> Store:
     return kept
 
 
+def giving_way() -> str:
+    """What a page adds to the progress of such work while it has to."""
+    return "; pages that play go first" if SHARE.pages(SHARE.REMEMBERED) else ""
+
+
+class Breaks(threading.local):
+    """Work beside the pages gives way to them: after each piece it rests as long as that took for every page that plays,
+    and so has the share of one page more of a core. Where there are more than two, pages that play keep one busy (they
+    share Python), and the rest is as much shorter. Each thread that takes part counts for itself."""
+
+    _since = None  # the last break's end
+
+    def take(self, stopped: Callable[[], bool]) -> None:
+        """Between two pieces of work. stopped: asked all the while; where it is true, there is nothing to rest for."""
+        now = time.monotonic()
+        if self._since is not None:
+            worked = now - self._since
+            # A page that is slow because of this very work plays, too.
+            while not stopped() and time.monotonic() < now + min(LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / OTHERS):
+                time.sleep(min(worked, 0.02))
+        self._since = time.monotonic()
+
+
 class Job:
     """A long computation: a subclass says in `compute` what it does. state: "waiting", "running", "done", "cancelled" or
     "failed"; done, total and left (estimated seconds, None before the first report); error: what went wrong."""
@@ -94,6 +120,7 @@ class Job:
         self.state, self.error = "waiting", ""
         self.done, self.total, self.left = 0, total, None
         self._cancelled = False
+        self._breaks = Breaks()
 
     @property
     def active(self) -> bool:
@@ -110,8 +137,17 @@ class Job:
         """Whether to stop: asked to, or the server is going down."""
         return self._cancelled or STOPPING.is_set()
 
+    def rest(self) -> None:
+        """Between two pieces of work: take a break."""
+        self._breaks.take(self.cancelled)
+
+    def give_way(self) -> bool:
+        """Between two pieces of work: take a break, then whether to stop."""
+        self.rest()
+        return self.cancelled()
+
     def compute(self) -> None:
-        """Do it all, and stop soon once `cancelled()`."""
+        """Do it all, ask `give_way()` between the pieces of it, and stop soon where that says so."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -124,8 +160,7 @@ class Job:
             self.compute()
             self.state = "cancelled" if self.cancelled() else "done"
         except Exception as error:  # a page shows it
-            log.exception(type(self).__name__)
-            self.error, self.state = str(error), "failed"
+            self.error, self.state = note(log, type(self).__name__, error), "failed"
 
 
 class SweepJob(Job):
@@ -143,7 +178,7 @@ class SweepJob(Job):
         self.rows.append(row)
 
     def compute(self) -> None:
-        self.rows = run_sweep(self.recipes, store(), self.stop, SWEEPERS, self.heard, self.cancelled)
+        self.rows = run_sweep(self.recipes, store(), self.stop, SWEEPERS, self.heard, self.cancelled, self.rest)
         self.done = len(self.rows)
 
 
@@ -170,6 +205,12 @@ class Line:
         with self._lock:
             before = self._all[: self._all.index(job)] if job in self._all else []
         return max(0, sum(one.active for one in before) - LIMITS.jobs + 1)
+
+    @property
+    def waiting(self) -> int:
+        """How many have not begun."""
+        with self._lock:
+            return sum(job.state == "waiting" for job in self._all)
 
     def _work(self) -> None:
         while True:
@@ -220,8 +261,7 @@ def in_background(
         try:
             result = work()
         except Exception as error:
-            log.exception("background")
-            failed(str(error))
+            failed(note(log, "background", error))
         else:
             tell(result)
 

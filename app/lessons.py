@@ -165,13 +165,14 @@ def run(source: str, namespace: dict[str, Any]) -> Result:
 
 
 def warm_up() -> None:
-    """Import what lessons import, and compile what the first one opens with."""
+    """Compile what the first lesson opens with."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     with placed(Place(lambda call: None, lesson=True)):
         for cell in next(iter(lessons().values())).cells:
             result = run(cell.source, namespace) if cell.code else Result()
             if isinstance(result.shown, Output):
                 result.shown.prepare()
+            if result.shown is not None or result.problem:
                 break
 
 

@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from stein_core.registry import short
+
 # variable -> (default, least, most, what it limits)
 KNOWN = {
     "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
-    "STEINLAB_DIM": (1000, 1, 100_000, "dimensions of a target on a stage"),
+    "STEINLAB_DIM": (1000, 2, 100_000, "dimensions of a target, but for the wave"),
     "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method, of one visitor"),
     "STEINLAB_SESSIONS": (100, 1, 10_000, "open pages at a time; the next visitor is asked to come back later"),
     "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; the others wait in line"),
@@ -35,8 +37,8 @@ class Limits(NamedTuple):
         values = []
         for name, (default, least, most, _) in KNOWN.items():
             text = environment.get(name, str(default))
-            if not text.strip().isdecimal() or not least <= int(text) <= most:
-                raise ValueError(f"{name} = {text!r}; allowed: a whole number from {least} to {most}.")
+            if not text.strip().isdecimal() or len(text) > 20 or not least <= int(text) <= most:
+                raise ValueError(f"{name} = {short(text)!r}; allowed: a whole number from {least} to {most}.")
             values.append(int(text))
         return cls(*values)
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.serving import GARBAGE, forget_views
+from app.serving import GARBAGE, forget_page
 
 
 @dataclass
@@ -74,5 +74,5 @@ def served(doc: Document) -> Place:
 
     place = Place(later)
     pn.state.on_session_destroyed(leave)
-    forget_views(doc)
+    forget_page(doc)
     return place

@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 from app.collapse_laws import SIMPLEX, variance_law
 from app.collapse_points import Point
 from app.collapse_run import Figures, Recording, record
-from app.jobs import RECORDERS, STOPPING, in_background
+from app.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
 from app.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweeps import canonical
@@ -57,15 +57,21 @@ class Replay:
         self.panel.visible = True
         self.onward.object = f'<a href="?{html.escape(link_of(recipe))}" target="_blank">Open in Particles</a>'
 
+        breaks = Breaks()
+
         def at(step):
-            self.progress = f"step {step:,} of {row['steps']:,}"
+            self.progress = f"step {step:,} of {row['steps']:,}{giving_way()}"
 
         def wanted():
             return self.opened == number and not STOPPING.is_set()
 
+        def unwanted():
+            breaks.take(lambda: not wanted())
+            return not wanted()
+
         def work():
             self.progress = "compiling …"
-            return record(recipe, row["steps"], at, lambda: not wanted())
+            return record(recipe, row["steps"], at, unwanted)
 
         in_background(
             work,

@@ -10,6 +10,9 @@ from contextvars import Context
 from functools import partial
 from urllib.parse import parse_qsl
 
+from bokeh.document import Document
+from bokeh.io.state import curstate
+from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.views.ws import WSHandler
 from panel.io import location
 from panel.io.state import set_curdoc
@@ -22,6 +25,7 @@ from stein_core.machine import trim_memory
 
 log = logging.getLogger(__name__)
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
+_create_error = ErrorMessage.create.__func__
 
 
 def hear_at_once() -> None:
@@ -69,6 +73,17 @@ def expect_second_closing() -> None:
             _on_close(self)
 
     WSHandler.on_close = on_close
+
+
+def keep_tracebacks() -> None:
+    """Who sends nonsense is not told our paths: Bokeh answers a message that fails with the traceback, which the log has."""
+
+    def create(cls, request_id, text, **metadata):
+        message = _create_error(cls, request_id, text, **metadata)
+        message.content["traceback"] = None
+        return message
+
+    ErrorMessage.create = classmethod(create)
 
 
 def leave_links_alone() -> None:
@@ -145,9 +160,6 @@ class Visitors:
         """Whether a page was asked for just now."""
         return time.monotonic() < self._last + self.ARRIVING
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def admit(self, document) -> bool:
         """Count one more until its session ends; False where there are as many as LIMITS allows."""
         if len(self._open) >= LIMITS.sessions:
@@ -202,15 +214,18 @@ def begin_busy_cleanup() -> None:
     Context().run(pn.state._schedule_busy_cleanup)
 
 
-def forget_views(document) -> None:
-    """Once the session has ended, drop what Panel still knows of its page: it keeps the area for notifications of every
-    page for ever, with the document, and what is in that where no browser ever loaded it."""
+def forget_page(document) -> None:
+    """Once the session has ended, drop what Panel and Bokeh still know of its page. Panel keeps the area for notifications
+    of every page for ever, with the document, and what is in that where no browser ever loaded it. Bokeh takes a page for
+    the process's own document if anything had failed in an earlier one, since `patch_curdoc` does not tidy up then."""
     import panel as pn
 
     def forget(context):
         for ref, (_, _, of, _) in list(pn.state._views.items()):
             if of is document:
                 del pn.state._views[ref]
+        if curstate().document is document:
+            curstate().document = Document()
 
     document.on_session_destroyed(forget)
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any, Callable
 
-from app.failures import note, refused
+from app.failures import note
 from app.jobs import Threads
 from app.run import Run
 from app.scene import SideBySide
@@ -121,9 +121,8 @@ class Session(Worker):
         return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
 
     def _failed(self, error: Exception):
-        note(log, "session", error)
         self._deferred = []  # the larger program that they wait for may be what failed
-        self._stop(f"{error}" if refused(error) else f"{type(error).__name__}: {error}")
+        self._stop(note(log, "session", error))
         # The widgets go back to what there is.
         self._tell({"setup": self._setup, "knobs": self._run.knobs if self._run else self._setup.knobs})
 
@@ -259,8 +258,8 @@ class Session(Worker):
         self._tell({"status": f"compiling {', '.join(METHODS[spec.method].label for spec in specs)} …"})
 
         def deliver(receive, *arguments):
-            def unless_late():  # another choice may have been made meanwhile
-                if ticket is self._ticket and not self._closed:
+            def unless_late():
+                if self._waits(ticket):
                     receive(*arguments)
 
             self._put(unless_late)
@@ -275,14 +274,15 @@ class Session(Worker):
             COMPILERS.submit(work)
 
         def picture():
-            deliver(self._tell, {"scene": self._view.scene(specs)})
-            steppers = [compile(spec, measure=False) for spec in specs if ticket is self._ticket]
+            if self._waits(ticket):
+                deliver(self._tell, {"scene": self._view.scene(specs)})
+            steppers = [compile(spec, measure=False) for spec in specs if self._waits(ticket)]
             deliver(self._ready, steppers)
             submit(metrics)  # behind the first pictures of all who wait
 
         def metrics():
             for spec in specs:
-                if ticket is self._ticket and not self._closed:
+                if self._waits(ticket):
                     compile(spec)
             deliver(self._measure)
 
@@ -309,8 +309,12 @@ class Session(Worker):
 
     def _compile_ahead(self, ticket: object):
         for method in self._setup.methods:
-            if ticket is self._ticket and not self._closed:
+            if self._waits(ticket):
                 compile(self._setup.spec(method, CAPACITY))
+
+    def _waits(self, ticket: object) -> bool:
+        """Whether what was asked for with this ticket is still wanted: another choice may have been made meanwhile."""
+        return ticket is self._ticket and not self._closed
 
 
 def capacity_of(setup: Setup) -> int:

@@ -19,7 +19,7 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
-from app.serving import VISITORS, detach_busy, forget_views, stay_local
+from app.serving import VISITORS, detach_busy, forget_page, stay_local
 from app.stream import SHARE
 from stein_core.registry import unknown
 
@@ -77,7 +77,7 @@ def serve() -> None:
 def build() -> pmui.Page | pmui.Alert:
     """Everything of one visitor, or a word for one more than the server takes."""
     stay_local(pn.state.curdoc)
-    forget_views(pn.state.curdoc)
+    forget_page(pn.state.curdoc)
     if not VISITORS.admit(pn.state.curdoc):
         text = f"{LIMITS.sessions} people are here already, which is all that this server takes. Reload the page in a while."
         return pmui.Alert(text, severity="info", title="Full")

@@ -154,7 +154,7 @@ export function render({model, el}) {
     if (!frame) return;
     drawn = frame;
     model.send_msg({ack: frame[0]});
-    window.__onframe?.(frame[0], performance.now());
+    window.__onframe?.();
   }
 
   // Text and sparklines: at most ten times a second, more could not be read.
@@ -187,7 +187,7 @@ export function render({model, el}) {
       model.send_msg({ready: true});  // Jupyter loses what is said while its kernel is busy
     }
     if (drawn && seen && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
-      model.send_msg({ack: drawn[0], idle: true});
+      model.send_msg({ack: drawn[0]});
     }
   }
 

@@ -47,6 +47,7 @@ class Share:
 
     LATE = 0.014  # seconds
     LEAST, MOST = 60.0, 1000.0
+    REMEMBERED = 5.0  # seconds
 
     def __init__(self):
         self.rate = 240.0
@@ -59,14 +60,14 @@ class Share:
         with self._lock:
             self.rate = min(self.MOST, max(self.LEAST, self.rate * (0.99 if waited > self.LATE else 1.002)))
             self._last[page] = now
-            self._last = {one: then for one, then in self._last.items() if then > now - 1}
-            return now + len(self._last) / self.rate
+            self._last = {one: then for one, then in self._last.items() if then > now - self.REMEMBERED}
+            return now + sum(then > now - 1 for then in self._last.values()) / self.rate
 
-    def pages(self) -> int:
-        """How many pages have sent a frame within the last second."""
+    def pages(self, within: float = 1.0) -> int:
+        """How many pages have sent a frame within the last second, or so many seconds, at most REMEMBERED."""
         now = time.monotonic()
         with self._lock:
-            return sum(then > now - 1 for then in self._last.values())
+            return sum(then > now - within for then in self._last.values())
 
     def crowding(self) -> float:
         """How many times rarer each page is told what changes all the time: the more pages play, the rarer."""

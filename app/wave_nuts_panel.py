@@ -25,7 +25,7 @@ class NutsPanel:
         self.asked = None  # what `known` belongs to, or will
         self.gaps: dict[int, float] = {}  # number of weights -> width between the clusters, of the shipped references
         self.text = pmui.Typography("", variant="body2", margin=(4, 10))
-        self.job = JobBar("Compute NUTS here", "steps", lambda: NutsJob(self._unknown()), self._ended)
+        self.job = JobBar("Compute NUTS here", "steps", self._make, self._ended)
         self.widgets = [self.text, *self.job.widgets]
 
     def show(self, networks: Sequence[WaveSetup]) -> None:
@@ -43,12 +43,14 @@ class NutsPanel:
                 lambda: (asked, [r and compared(r, n) for n, r in zip(networks, references)]),
                 lambda found: self.post({"nuts": found}),
                 lambda text: self.post({"alarm": text}),
+                lambda: asked is self.asked,
             )
         if not self.gaps:
             in_background(
                 lambda: {dim_of(h): compared(shipped(h), WaveSetup(width=h)).readout.gap for h in shipped_widths()},
                 lambda gaps: self.post({"gaps": gaps}),
                 lambda text: self.post({"alarm": text}),
+                lambda: asked is self.asked and not self.gaps,
             )
 
     def told(self, asked: list, known: list[Compared | None]) -> None:
@@ -57,9 +59,15 @@ class NutsPanel:
             self._draw(known)
 
     def refresh(self) -> None:
-        """Twice a second: how far the job is."""
+        """Twice a second: how far the job is, and what another visitor's has found."""
+        self.show(self.networks)
         self.job.offered = self._unknown() is not None
         self.job.refresh()
+
+    def close(self) -> None:
+        """The tab is closed."""
+        self.asked = None
+        self.job.cancel()
 
     def _draw(self, known):
         self.known = known
@@ -74,6 +82,10 @@ class NutsPanel:
     def _unknown(self) -> WaveSetup | None:
         """The first network whose reference is not known."""
         return next((network for network in self.networks if reference_of(network) is None), None)
+
+    def _make(self) -> NutsJob | None:
+        unknown = self._unknown()
+        return NutsJob(unknown) if unknown else None
 
     def _ended(self, job: NutsJob):
         if job.state == "failed":

@@ -9,7 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.job_bar import JobBar
-from app.jobs import Job, SweepJob, in_background, store
+from app.jobs import SweepJob, in_background, store
+from app.limits import LIMITS
 from app.wave_figures import shipped_rows
 from app.wave_parts import CSS
 from stein_core.datasets import WAVE_REGIONS, wave_region
@@ -51,8 +52,9 @@ class Recovery:
             return
         self.rows = {}
         self.width = pmui.RadioButtonGroup(options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN)
+        counts = [count for count in COUNTS if count <= LIMITS.particles]
         self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16))
-        self.most = pmui.DiscreteSlider(label="SVGD particles up to", options=list(COUNTS), value=32, width=180, margin=(4, 16))
+        self.most = pmui.DiscreteSlider(label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16))
         self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
         self.table, self.origin = pn.pane.HTML("", margin=(4, 8)), pmui.Typography("", variant="caption", margin=(2, 10))
@@ -89,7 +91,8 @@ class Recovery:
         counts = tuple(count for count in COUNTS if count <= self.most.value)
         return SweepJob(recovery((self.width.value,), counts, self.seeds.value), STOP)
 
-    def _ended(self, job: Job):
+    def _ended(self, job: SweepJob):
+        self.told(list(job.rows))  # some may have come since `refresh` has looked
         if job.state == "failed":
             self.refused(job.error)
 

@@ -10,6 +10,7 @@ from typing import Callable
 import jax
 import numpy as np
 
+from app.failures import note
 from app.jobs import Threads
 from app.stream import Streamer
 from app.wave_measures import Seen, seen
@@ -26,7 +27,7 @@ LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 MORE = 3000  # steps that a change of the data is answered with, once training had ended
 QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
 
-COMPILERS = Threads(1, "compile-wave")
+COMPILERS = Threads(2, "compile-wave")
 
 
 @dataclass
@@ -72,7 +73,8 @@ class WaveSession(Worker):
         self._setup, self._row, self._first = setup, row, first
         self._playing = self._dirty = True
         self._programs: dict[tuple[Spec, int], Stepper] = {}
-        self._asked: set[tuple[Spec, int]] = set()  # being compiled
+        self._refused: set[tuple[Spec, int]] = set()  # would not compile, and are not tried again until the page asks
+        self._compiling: tuple[Spec, int] | None = None
         self._fits: dict[str, Fit] = {}
         self._clock, self._stop = 0, setup.steps or STEPS
         self._most = 100  # steps between two pictures
@@ -114,8 +116,7 @@ class WaveSession(Worker):
         return bool(self._live()) and (self._playing or self._dirty or self._behind() != [])
 
     def _failed(self, error: Exception):
-        log.error("wave", exc_info=error)
-        self._pause(f"{type(error).__name__}: {error}")
+        self._pause(note(log, "wave", error))
 
     def _live(self) -> dict[str, Fit]:
         """The methods whose program is there, each with its state, which is made or moved to another program here."""
@@ -159,7 +160,7 @@ class WaveSession(Worker):
                 return self._pause("Every method has diverged: a smaller learning rate, then Reset.")
             # The first pictures are a few steps apart, since most is to be seen at the start; and those that still
             # compile are not left far behind.
-            pace = 2 if len(live) < len(self._setup.methods) else max(5, self._clock // 10)
+            pace = 2 if self._compiling else max(5, self._clock // 10)
             goal = min(self._stop, self._shown + min(self._most, pace))
             if goal <= self._clock:
                 if self._streamer.wait_slot(0.05):
@@ -209,6 +210,8 @@ class WaveSession(Worker):
             self._stop = 2**31 - 1  # the user wants more than the paper
         self._playing, self._dirty, self.rate = on, True, 0.0
         self._tell({"playing": on, "alarm": ""})
+        if on:
+            self._try_again()
 
     def _pause(self, alarm: str = ""):
         self._playing, self._dirty = False, True
@@ -226,6 +229,7 @@ class WaveSession(Worker):
         self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
         self._dirty = True
         self._tell({"alarm": ""})
+        self._try_again()
 
     def _apply(self, setup: WaveSetup):
         old, self._setup = self._setup, setup
@@ -235,45 +239,57 @@ class WaveSession(Worker):
         elif setup.posterior() != old.posterior() and not self._playing and self._clock >= self._stop:
             self._stop = self._clock + MORE  # the band answers although training had ended
             self._play(True)
+        self._try_again()
+
+    def _sleep(self, on: bool):
+        super()._sleep(on)
+        self._ask()
+
+    def _try_again(self):
+        """What was refused, since the page asks for something."""
+        self._refused.clear()
         self._ask()
 
     def _ask(self):
-        """Have compiled what the setup needs and nobody has asked for."""
+        """Have compiled what the setup needs, one program after the other: so something moves sooner."""
+        waiting = {key: method for key, method in self._wanted().items() if key not in {*self._programs, *self._refused}}
+        if waiting and self._awake and self._compiling not in waiting:  # what it compiles may not be wanted any more
+            self._compiling, method = next(iter(waiting.items()))
+            COMPILERS.submit(self._compile, method, self._setup)
+        self._tell({"status": f"compiling {', '.join(map(label_of, waiting.values()))} …" if waiting else ""})
+
+    def _wanted(self) -> dict[tuple[Spec, int], str]:
+        """The method of each program that the setup needs, what compiles quickly first."""
         setup = self._setup
-        for method in sorted(setup.methods, key=QUICK_FIRST.index):
-            wanted = setup.spec(method), setup.rows
-            if wanted not in self._programs and wanted not in self._asked:
-                self._asked.add(wanted)
-                COMPILERS.submit(self._compile, method, setup, wanted)
-        self._tell_status()
+        return {(setup.spec(name), setup.rows): name for name in sorted(setup.methods, key=QUICK_FIRST.index)}
 
-    def _compile(self, method: str, setup: WaveSetup, wanted: tuple[Spec, int]):
+    def _compile(self, method: str, setup: WaveSetup):
         """On a compiler thread: everything that the worker will call, so that it never waits for a compile."""
-        stepper, error = None, None
-        now = self._setup
-        if not self._closed and any((now.spec(m), now.rows) == wanted for m in now.methods):
+        stepper, problem, key = None, "", (setup.spec(method), setup.rows)
+        if not self._closed and key in self._wanted():
             try:
-                spec, knobs = wanted[0], setup.knobs_of(method)
-                stepper = compile(spec, look=False)
+                knobs = setup.knobs_of(method)
+                stepper = compile(key[0], look=False)
                 state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, 0)
-                seen(spec, state.particles, setup, method, 0, 0.0, False)
-            except Exception as problem:
-                log.exception("compile")
-                error = problem
-        self._put(self._compiled, wanted, stepper, error)
+                seen(key[0], state.particles, setup, method, 0, 0.0, False)
+            except Exception as error:
+                problem = note(log, "compile", error)
+        self._put(self._compiled, key, stepper, problem)
 
-    def _compiled(self, wanted, stepper: Stepper | None, error: Exception | None):
-        self._asked.discard(wanted)
-        if stepper is not None and error is None:
-            self._programs[wanted] = stepper
+    def _compiled(self, key: tuple[Spec, int], stepper: Stepper | None, problem: str):
+        wanted = self._wanted()
+        if self._compiling == key:
+            self._compiling = None
+        if problem and key in wanted:
+            self._refused.add(key)
+            self._tell({"alarm": problem})
+            if self._refused.issuperset(wanted):  # else the others train
+                self._pause()
+        elif stepper is not None and not problem:  # else nobody wanted it when its turn came
+            self._programs[key] = stepper
+            self._programs = {key: program for key, program in self._programs.items() if key in wanted}
         self._dirty = True
-        self._tell_status()
-        if error is not None:
-            self._pause(f"{type(error).__name__}: {error}")
-
-    def _tell_status(self):
-        waiting = [m for m in self._setup.methods if (self._setup.spec(m), self._setup.rows) in self._asked]
-        self._tell({"status": f"compiling {', '.join(map(label_of, waiting))} …" if waiting else ""})
+        self._ask()
 
 
 def moved(old: State, new: State) -> State:

@@ -85,13 +85,17 @@ class Worker:
         self._awake, self._dirty = not on, True
 
     def _work(self):
+        failed = False  # of its own accord: that is not tried again until the page asks for something
         while not self._closed:
+            asked = False
             try:
-                command, arguments = self._commands.get(block=not (self._awake and self._busy()))
-            except queue.Empty:
-                command, arguments = self._turn, ()
-            try:
+                try:
+                    command, arguments = self._commands.get(block=failed or not (self._awake and self._busy()))
+                    asked = True
+                except queue.Empty:
+                    command, arguments = self._turn, ()
                 command(*arguments)
+                failed = False
             except Exception as error:
-                self._dirty = False
+                failed, self._dirty = not asked, False
                 self._failed(error)

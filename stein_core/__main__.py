@@ -35,9 +35,16 @@ from stein_core.recipe import MAX_CAPACITY
 from stein_core.registry import short
 
 
+class Parser(argparse.ArgumentParser):
+    """Its messages repeat no more of a long value than ours do."""
+
+    def error(self, message):
+        super().error(short(message))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
-    parser = argparse.ArgumentParser(prog="python -m stein_core", description="Stein particle inference without a UI.")
+    parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
@@ -65,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.act(options)
     except OSError as error:
-        problem = f"{error.strerror or error}{f': {short(error.filename)!r}' if error.filename else ''}."
+        problem = f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
     except sqlite3.Error as error:  # locked, read-only, a full disk
         problem = f"--store {short(options.store or 'of the cache folder')!r}: {error}."
     except ValueError as error:
@@ -75,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def list_registered(options) -> int:
+    """`list`: every entry of every registry, and the knobs of every run."""
     for registry in (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, DIAGNOSTICS):
         print(f"{registry.kind}s")
         for entry in registry.entries():
@@ -90,12 +98,14 @@ def list_registered(options) -> int:
 
 
 def info(options) -> int:
+    """`info`: versions and the device."""
     for name, value in versions().items():
         print(f"{name:<9} {value}")
     return 0
 
 
 def run_recipe(options) -> int:
+    """`run`: one recipe from its start; 3 where it has diverged."""
     knobs = {
         "method.particles": options.particles, "kernel.name": options.kernel, "bandwidth.rule": options.bandwidth,
     }  # fmt: skip

@@ -22,7 +22,7 @@ from stein_core.diagnostics import DIAGNOSTICS, measured
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
 from stein_core.registry import METHODS, TARGETS, Knob, short, unknown
-from stein_core.runner import assemble, entries_of, is_finite
+from stein_core.runner import assemble, entries_of, is_finite, make_room
 from stein_core.types import State
 
 FAST, SLOW = 35, 350  # steps of the two moving means (SMI paper, sec. 6)
@@ -33,7 +33,7 @@ AT_REST = 1e-4  # of the attraction: a force below that is as good as zero
 NARROWEST = 1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
 EVENTS = 30  # most changes of the step size of one run
 MOST_STEPS = 10**9  # they are counted in 32 bits
-CHUNK_SECONDS = 0.3  # between two looks at what has settled
+CHUNK_SECONDS = 0.05  # between two looks at what has settled, and two chances to stop
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Stop:
             raise ValueError(f"stages = {short(self.stages)} is out of range; allowed: 1 to 6.")
         for name in ("least", "noisy", "most"):
             if getattr(self, name) < SLOW:
-                raise ValueError(f"{name} = {getattr(self, name)} is too small; allowed: {SLOW} or more.")
+                raise ValueError(f"{name} = {short(getattr(self, name))} is too small; allowed: {SLOW} or more.")
             if getattr(self, name) > MOST_STEPS:
                 raise ValueError(f"{name} = {short(getattr(self, name))} is too large; allowed: at most {MOST_STEPS}.")
 
@@ -131,6 +131,7 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
 @lru_cache(maxsize=16)
 def _compiled(program: tuple, entries: tuple, lanes: int):
     """(start, advance, finish) of a program, compiled for a number of lanes. entries: what the names mean now."""
+    make_room()
     name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
     specs = [Spec(name, dim, method, guide, optimizer, draws, capacity) for method in methods]
@@ -217,9 +218,9 @@ def run_batch(
 
     A result: metrics (name -> number or None where undefined; every diagnostic, and what the target's fact `measures`
     adds), steps, stopped ("converged", "steps" or "diverged"), changes (of the step size on the way, as in
-    Recipe.changes), seconds (its share of the batch's
-    time). report: called with (index, result) as soon as one is known. Raises ValueError for recipes that do not share
-    a program or that have changes of their own.
+    Recipe.changes), seconds (its share of what the steps took, their compile
+    included). report: called with (index, result) as soon as one is known. Raises ValueError for recipes that do not
+    share a program or that have changes of their own.
     """
     programs = {program_of(recipe, stop) for recipe in recipes}
     if len(programs) != 1:
@@ -246,12 +247,13 @@ def run_batch(
         start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
         lanes = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
         results: list[dict[str, Any]] = [{} for _ in recipes]
-        began, blocks = time.perf_counter(), 1
+        spent, blocks = 0.0, 1
         while not all(results) and not cancelled():
             before = time.perf_counter()
             lanes = advance(lanes, knobs, d, *limits, np.int32(blocks))
             done = np.asarray(lanes.done)
             blocks = max(1, min(200, int(blocks * CHUNK_SECONDS / (time.perf_counter() - before))))
+            spent += time.perf_counter() - before
             fresh = [i for i, result in enumerate(results) if done[i] and not result]
             if fresh:
                 particles = np.asarray(lanes.state.particles)
@@ -270,7 +272,7 @@ def run_batch(
                         [step, "method.step_size", values["method.step_size"][i] * 0.1**stage]
                         for step, stage in changes[i, : events[i]].tolist()
                     ],
-                    "seconds": (time.perf_counter() - began) / len(recipes),
+                    "seconds": spent / len(recipes),
                 }
                 if report:
                     report(i, results[i])

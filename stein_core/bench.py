@@ -20,6 +20,7 @@ import numpy as np
 from stein_core.datasets import wave_training
 from stein_core.machine import device_name
 from stein_core.recipe import Spec, target_of
+from stein_core.registry import short
 from stein_core.runner import compile
 from stein_core.wave import dim_of, shapes_of, wave_model
 
@@ -270,10 +271,11 @@ def add_bench(commands) -> None:
 
 
 def run_bench(options) -> int:
+    """`bench`: the table of all cases, printed row by row."""
     if options.pairs < 1:
-        raise ValueError(f"--pairs = {options.pairs} is too small; allowed: 1 or more.")
+        raise ValueError(f"--pairs = {short(options.pairs)} is too small; allowed: 1 or more.")
     if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
-        raise ValueError(f"--json {options.json!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(f"--json {short(options.json)!r}: there is no such folder; allowed: a file in a folder that exists.")
     try:
         import blackjax.vi.svgd  # noqa: F401
     except ImportError:

@@ -89,6 +89,7 @@ def add_nuts(commands) -> None:
 
 
 def sweep_grid(options) -> int:
+    """`sweep NAME`: compute its grid and print the rows; 3 where a run has diverged."""
     settings = {}
     for name, parameter in inspect.signature(SWEEPS[options.sweep].make).parameters.items():
         if name == "knobs":
@@ -139,6 +140,7 @@ def executor_of(options):
 
 
 def opened(path: str | None) -> Store:
+    """The store there, or that of the cache folder; a damaged one is said to be set aside."""
     store = Store(path or cache_folder() / "sweeps.sqlite")
     if store.set_aside:
         print(f"warning: {store.path} was damaged; it is now {store.set_aside} and a new one is begun.", file=sys.stderr)
@@ -146,6 +148,7 @@ def opened(path: str | None) -> Store:
 
 
 def sweep_show(options) -> int:
+    """`sweep show`: print the rows of a store, or write them to a file that the app can ship."""
     if options.store and not os.path.isfile(options.store):
         raise ValueError(f"--store {short(options.store)!r}: there is no such file.")
     store = opened(options.store)
@@ -163,6 +166,7 @@ def sweep_show(options) -> int:
 
 
 def nuts_reference(options) -> int:
+    """`nuts`: sample the wave's posterior and keep the functions on the grid, with R-hat."""
     if options.width not in WIDTHS:
         raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
     if not os.path.isdir(os.path.dirname(options.out) or "."):
@@ -185,6 +189,7 @@ def nuts_reference(options) -> int:
 
 
 def print_rows(rows) -> None:
+    """Rows of a store as a table."""
     columns = ("target", "method", "dim", "particles", "alpha", "kernel", "rule", "scale", "seed", "stopped", "steps", "sample_variance")
     rows = [{**row, "scale": row["recipe"]["knobs"].get("method.force_scale")} for row in rows]
     print("  ".join(f"{name:>9}" for name in columns))

@@ -38,11 +38,20 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
 def numpyro_density(model, example: tuple):
     """The log density of a NumPyro model with real-valued latents as a function (theta, *args), recorded once for
     arguments like `example`; theta is the sites in alphabetical order, flattened. The arguments may be traced."""
-    with _one_at_a_time:
+    unflatten = None
+
+    def draw():
+        nonlocal unflatten
         trace = handlers.trace(handlers.seed(model, jax.random.key(0))).get_trace(*example)
-        latent = {k: v["value"] for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}
-        start, unflatten = ravel_pytree(latent)
-        record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(start, example)
+        theta, unflatten = ravel_pytree(
+            {k: v["value"] for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}
+        )
+        return theta
+
+    with _one_at_a_time:
+        start = jax.eval_shape(draw)  # its shape only: each operation that is carried out is a program that JAX keeps
+        with jax.default_matmul_precision("highest"):
+            record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(start, example)
     run = jaxpr_as_fun(record)
     return lambda theta, *args: run(theta, *args)[0]
 
@@ -121,13 +130,14 @@ def _laplace(log_p, start):
 
 
 def oring_model(temperature, distress):
+    """distress_i ~ Bernoulli(logistic(intercept + slope t_i)); intercept, slope ~ N(0, 5^2)."""
     intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
     slope = numpyro.sample("slope", dist.Normal(0.0, 5.0))
     numpyro.sample("distress", dist.Bernoulli(logits=intercept + slope * temperature), obs=distress)
 
 
 @TARGETS.register(
-    "oring", label="Challenger O-rings", reference="Dalal, Fowlkes & Hoadley 1989", dims=(2, 2), default_dim=2
+    "oring", label="Challenger O-rings", reference="Dalal, Fowlkes & Hoadley 1989", dims=(2, 2), default_dim=2, sampled=False
 )
 def oring(dim):
     "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
@@ -136,22 +146,24 @@ def oring(dim):
 
 
 def earth_model(density):
+    """density_i ~ N(mean, sd^2); mean ~ N(0, 10^2), sd ~ HalfNormal(5)."""
     mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
     sd = numpyro.sample("sd", dist.HalfNormal(5.0))
     numpyro.sample("density", dist.Normal(mean, sd), obs=density)
 
 
-@TARGETS.register("earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2)
+@TARGETS.register("earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2, sampled=False)
 def earth(dim):
     "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
     return from_numpyro(earth_model, jnp.float32(10.0 * (datasets.EARTH_DENSITY - 5.5)))
 
 
 def gamma_model():
+    """rate ~ Gamma(3, 2): density proportional to rate^2 exp(-2 rate)."""
     numpyro.sample("rate", dist.Gamma(3.0, 2.0))
 
 
-@TARGETS.register("gamma", label="Gamma(3, 2)", reference="closed form", dims=(1, 1), default_dim=1)
+@TARGETS.register("gamma", label="Gamma(3, 2)", reference="closed form", dims=(1, 1), default_dim=1, sampled=False)
 def gamma(dim):
     "One positive number, Gamma with mean 1.5; without the log-Jacobian the particles' mean would be 1.0."
     return from_numpyro(gamma_model)

@@ -15,8 +15,9 @@ from numpyro.infer import NUTS
 
 from stein_core.recipe import Spec, check_knobs, target_of
 from stein_core.registry import TARGETS, Knob, short
+from stein_core.runner import make_room
 
-CHUNK_SECONDS = 1.0  # between two reports
+CHUNK_SECONDS = 0.1  # of the warm-up between two reports, and two chances to stop
 MOST = 10**6  # steps
 
 
@@ -36,8 +37,10 @@ def run_nuts(
     """Function values at x (k,) of every draw, (chains, samples, k), of a regression target; None if cancelled.
 
     knobs: the target's own, "target.noise" say. Each chain starts at a draw of N(0, (spread target.scale)^2) and adapts
-    on its own for `warmup` steps. report: (steps done, steps in all, seconds left), about once a second.
-    Raises ValueError for a target without a regression function, and for knobs or numbers out of range.
+    on its own for `warmup` steps. report: (steps done, steps in all, seconds left), at most ten times a second
+    while it warms up, then after every step. cancelled: asked as often, and may take its time to answer.
+    Raises ValueError for a target without a regression function, for knobs or numbers out of range, and where memory maps
+    run short.
     """
     spec = Spec(target, dim, "map")
     counts = ("chains", chains, 1, 1000), ("warmup", warmup, 1, MOST), ("samples", samples, 1, MOST)
@@ -51,31 +54,34 @@ def run_nuts(
     if made.predict is None:
         raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
 
-    kernel = NUTS(potential_fn=lambda theta: -made.log_density(theta))
-    keys = jax.random.split(jax.random.PRNGKey(seed), chains)
-    start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(keys[0], (chains, spec.dim))
-    states = kernel.init(keys, warmup, start, (), {})
-    predict = jax.jit(jax.vmap(lambda theta: made.predict(theta, jnp.float32(x))))
+    make_room()
+    with jax.default_matmul_precision("highest"):
+        # Jitted, since the start is not: each of its operations would be a program that JAX keeps.
+        kernel = NUTS(potential_fn=jax.jit(lambda theta: -made.log_density(theta)))
+        keys = jax.random.split(jax.random.PRNGKey(seed), chains)
+        start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(keys[0], (chains, spec.dim))
+        states = kernel.init(keys, warmup, start, (), {})
+        predict = jax.jit(jax.vmap(lambda theta: made.predict(theta, jnp.float32(x))))
 
-    @jax.jit
-    def advance(states, steps):
-        return jax.lax.fori_loop(0, steps, lambda _, s: kernel.sample(s, (), {}), states)
+        @jax.jit
+        def advance(states, steps):
+            return jax.lax.fori_loop(0, steps, lambda _, s: kernel.sample(s, (), {}), states)
 
-    values, done, total, chunk, began = [], 0, warmup + samples, 1, time.perf_counter()
-    while done < total:
-        if cancelled():
-            return None
-        before = time.perf_counter()
-        steps = min(chunk, warmup - done) if done < warmup else 1
-        states = jax.block_until_ready(advance(states, steps))
-        done += steps
-        if done > warmup:
-            values.append(np.asarray(predict(states.z)))
-        now = time.perf_counter()
-        chunk = max(1, min(50, int(steps * CHUNK_SECONDS / (now - before))))
-        if report:
-            report(done, total, (now - began) / done * (total - done))
-    return np.stack(values, axis=1)
+        values, done, total, chunk, began = [], 0, warmup + samples, 1, time.perf_counter()
+        while done < total:
+            if cancelled():
+                return None
+            before = time.perf_counter()
+            steps = min(chunk, warmup - done) if done < warmup else 1
+            states = jax.block_until_ready(advance(states, steps))
+            done += steps
+            if done > warmup:
+                values.append(np.asarray(predict(states.z)))
+            now = time.perf_counter()
+            chunk = max(1, min(50, int(steps * CHUNK_SECONDS / (now - before))))
+            if report:
+                report(done, total, (now - began) / done * (total - done))
+        return np.stack(values, axis=1)
 
 
 class Reference(NamedTuple):

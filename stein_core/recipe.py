@@ -79,7 +79,8 @@ class Spec:
         if capacity > 1 and capacity % 2:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
         settle("capacity", 1 if method.facts.get("single") else capacity)
-        if method.facts.get("exact") and target_of(self).sample is None:
+        # Where the entry says that nothing samples it, it need not be built to know: that may take seconds.
+        if method.facts.get("exact") and (not target.facts.get("sampled", True) or target_of(self).sample is None):
             raise ValueError(
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
                 "with a closed form, 'gaussian' say."

@@ -101,6 +101,7 @@ class PointsKnob(Knob):
         return points
 
     def traced(self, value: Any) -> np.ndarray:
+        """Points as a program takes them: (rows, 3) with x, y and 1, or 0 where a row is not used."""
         points = self.check(value)
         rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), np.float32)
         rows[: len(points), :2], rows[: len(points), 2] = points, 1.0
@@ -165,6 +166,7 @@ class Registry:
         return list(self._entries).index(self[name].name)
 
     def entries(self) -> list[Entry]:
+        """All of them, in the order in which they came."""
         return list(self._entries.values())
 
     def listed(self) -> list[Entry]:

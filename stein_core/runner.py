@@ -1,4 +1,4 @@
-"""The only place that compiles: Spec -> Stepper, and runs of a Recipe.
+"""The place that compiles what sessions run: Spec -> Stepper, and runs of a Recipe.
 
 Everything that a slider can move is traced (`knobs`, the seed, the number of steps), so a Stepper compiles once, when
 it is made, and never again.
@@ -89,7 +89,7 @@ class Stepper:
         wanted = {"look" if self._wide else "advance", *["look"] * look, *["measure", "born"] * (look and measure)}
         if not (wanted := wanted - self._prepared):
             return False
-        check_maps()
+        make_room()
         state, knobs = self.reset(0, {}), self.coerce({})
         still = Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles))
         work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}, False),
@@ -283,6 +283,14 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
             while fresh and (len(_steppers) > KEPT_STEPPERS or maps_used() > 0.5) and _forget():
                 pass
         return stepper
+
+
+def make_room() -> None:
+    """Drop Steppers that nobody uses where memory maps run short. Raises ValueError where that is not enough."""
+    with _table:
+        while maps_used() > 0.5 and _forget():
+            pass
+    check_maps()
 
 
 def _forget() -> bool:

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import threading
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Iterable
@@ -29,6 +29,8 @@ from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, short, u
 
 SWEEPS = Registry("sweep")
 RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
+PATIENCE = 30.0  # seconds to wait for another process that writes the store
+LOOK = 0.2  # seconds between two looks whether to stop
 LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
 
@@ -140,8 +142,16 @@ class Store:
             self._open()
 
     def _open(self):
-        self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:  # for this SQLite itself does not always wait
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
         self._db.execute("CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
         if self._db.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("damaged")
@@ -167,6 +177,7 @@ class Store:
         return [json.loads(text) for (text,) in found]
 
     def close(self) -> None:
+        """No more of it: the file can be moved then."""
         self._db.close()
 
 
@@ -191,13 +202,16 @@ def run_sweep(
     executor: Executor | None = None,
     report: Callable[[dict[str, Any], int, int, float], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    rest: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
     """Compute what the store does not have yet, and return the rows of `recipes` in their order.
 
     executor: any concurrent.futures.Executor (a process or cluster one gets picklable work); default: threads, one a
     core up to 4. report: called with (row, done, total, seconds left) as rows are stored; the last is an estimate.
-    cancelled: asked often; once true, nothing more is begun, threads stop where they are, and what has finished is
-    kept. A run that diverges is a row that says so; any other exception is passed on, after the others have finished.
+    cancelled: asked often; once true, nothing more is begun, threads stop where they are, and what has finished is kept.
+    rest: called between two pieces of work by the thread that does it, and may take its time. A run that diverges is a row
+    that says so; any other exception is passed on, after the others have finished. Raises OSError, at once, where the store
+    takes no more rows.
     """
     keys = {key_of(recipe, stop): recipe for recipe in recipes}
     have = {row["key"]: row for row in store.rows(keys)}
@@ -205,6 +219,7 @@ def run_sweep(
     batches = [b for b in batches_of(keys.values(), stop, lanes) if any(key_of(r, stop) not in have for r in b)]
     left = sum(_cost(r) for batch in batches for r in batch if key_of(r, stop) not in have)
     began, spent, lock = time.perf_counter(), 0.0, threading.Lock()
+    interrupted = threading.Event()  # threads stop where they are
 
     def keep(recipe: Recipe, result: dict[str, Any]):
         nonlocal spent
@@ -212,15 +227,21 @@ def run_sweep(
         with lock:
             if row["key"] in have:
                 return
-            store.add(row)
+            try:
+                store.add(row)
+            except OSError:
+                interrupted.set()
+                raise
             have[row["key"]] = row
             spent += _cost(recipe)
             seconds = (time.perf_counter() - began) * (left - spent) / spent
             if report:
                 report(row, len(have), len(keys), seconds)
 
-    interrupted = threading.Event()
-    halt = lambda: interrupted.is_set() or cancelled()  # noqa: E731
+    def halt():
+        rest()
+        return interrupted.is_set() or cancelled()
+
     own = executor or ThreadPoolExecutor(min(4, os.cpu_count() or 1), "sweep")
     here = isinstance(own, ThreadPoolExecutor)
     futures = {}
@@ -232,18 +253,20 @@ def run_sweep(
         futures[work] = batch
     failure = None
     try:
-        for future in as_completed(futures):
+        pending = set(futures)
+        while pending:  # a look at `cancelled` in between: others may keep the executor busy
+            finished, pending = wait(pending, LOOK, FIRST_COMPLETED)
             if cancelled():
-                for waiting in futures:
-                    waiting.cancel()
-            if future.cancelled():
-                continue
-            if future.exception():
-                failure = failure or future.exception()
-            elif not here:
-                for recipe, result in zip(futures[future], future.result()):
-                    keep(recipe, result)
-    except BaseException:  # Ctrl-C, or a disk that is full: threads stop where they are
+                pending = {work for work in pending if not work.cancel()}
+            for future in finished:
+                if future.cancelled():
+                    continue
+                if future.exception():
+                    failure = failure or future.exception()
+                elif not here:
+                    for recipe, result in zip(futures[future], future.result()):
+                        keep(recipe, result)
+    except BaseException:  # Ctrl-C
         interrupted.set()
         raise
     finally:

@@ -58,6 +58,7 @@ class Target:
 
     @property
     def dim(self) -> int:
+        """How many coordinates theta has."""
         return len(self.center)
 
 
@@ -94,7 +95,7 @@ class State(NamedTuple):
 
 class Method(NamedTuple):
     """init: (key, n) -> State. step: (key, State) -> (State, Forces at the incoming state). Both pure and not jitted;
-    only the runner compiles."""
+    the runner compiles them, and `batches` for sweeps."""
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]

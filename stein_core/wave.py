@@ -136,7 +136,7 @@ def _register(name, label, second_bias, summary):
     TARGETS.register(
         name, label=label, reference="SMI paper, app. C.2", knobs=KNOBS, default_dim=dim_of(5, second_bias),
         dims=(dim_of(WIDTHS[0], second_bias), dim_of(WIDTHS[-1], second_bias)),
-        check_dim=lambda dim: width_of(dim, second_bias), measures=measures,
+        check_dim=lambda dim: width_of(dim, second_bias), measures=measures, sampled=False,
     )(make)  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Names of JAX's compile events, comparisons of frames and a loop for coroutines, shared by the tests."""
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -33,3 +34,11 @@ def finished(coroutine, seconds=180):
     """What a coroutine returns, on a loop and thread of its own: on this one Playwright's loop may be running."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()
+
+
+def until(happened, seconds=60):
+    """Wait for it."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)

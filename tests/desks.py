@@ -1,11 +1,15 @@
-"""A session without a browser: a thread, a queue and a fake screen, shared by the tests."""
+"""A session without a browser (a thread, a queue and a fake screen) and a target with a cliff, shared by the tests."""
 
 import time
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from app.session import Session
 from app.setup import Setup
+from stein_core import TARGETS
+from stein_core.types import Target
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 
@@ -64,3 +68,20 @@ def desk():
         each.session.close()
         each.session._thread.join(10)
         assert not each.session._thread.is_alive()
+
+
+@pytest.fixture
+def cliff():
+    """A slope whose score is no number beyond theta_0 = 3."""
+    TARGETS.register("cliff", label="Cliff", reference="made up", dims=(1, 1), default_dim=1)(_cliff)
+    yield
+    del TARGETS._entries["cliff"]
+
+
+def _cliff(dim):
+    "Not a number beyond 3."
+
+    def log_density(theta):
+        return 2.0 * theta[0] + 1e-30 * jnp.sqrt(3.0 - theta[0])
+
+    return Target(log_density, np.zeros(1), np.ones(1), (-4.0, 4.0, -4.0, 4.0), ("x",), lambda theta: {"x": theta})

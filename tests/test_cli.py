@@ -301,3 +301,11 @@ def test_as_a_process():
     assert wrong.returncode == 2 and "did you mean 'smi'" in wrong.stderr and "Traceback" not in wrong.stderr
     right = subprocess.run([*command, *RUN, "--json"], capture_output=True, text=True, timeout=120)
     assert right.returncode == 0 and json.loads(right.stdout)["steps"] == 10
+
+
+@pytest.mark.parametrize("arguments", [["run", "--steps", "x" * 20_000], ["y" * 20_000], ["run", "--" + "z" * 20_000]])
+def test_a_long_wrong_argument_is_repeated_in_part(arguments, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "error: " in said and len(said) < 300

@@ -1,22 +1,16 @@
 """The page "Variance collapse" without a browser: grids, points, laws, jobs and the reference file."""
 
 import json
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 
-from app import jobs
 from app.collapse import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.collapse_laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
 from app.collapse_points import all_series, names_of, points_of, series_of
 from app.collapse_run import record
-from app.jobs import Line, SweepJob
 from app.replay import goals_of, link_of
 from app.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
@@ -236,67 +230,6 @@ def test_a_goal_is_drawn_only_where_a_law_says_so():
     assert goals_of(points_of([found], "sample_variance", "dim")[0]) == (None, None)
 
 
-@pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    kept = Store(tmp_path / "rows.sqlite")
-    monkeypatch.setattr(jobs, "store", lambda: kept)
-    return kept
-
-
-def until(happened, seconds=30):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_jobs_run_one_at_a_time_in_their_order(shelf, monkeypatch):
-    gate, order = threading.Event(), []
-
-    def sweep(recipes, store, stop, executor, report, cancelled):
-        order.append(recipes)
-        while not gate.is_set() and not cancelled():
-            time.sleep(0.01)
-        return recipes
-
-    monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, (a, b, c) = Line(), (SweepJob([i]) for i in range(3))
-    for job in (a, b, c):
-        line.add(job)
-    until(lambda: a.state == "running")
-    assert [line.ahead(job) for job in (a, b, c)] == [0, 1, 2]
-    b.cancel()
-    assert b.state == "cancelled" and line.ahead(c) == 1
-    a.cancel()
-    until(lambda: c.state == "running")
-    gate.set()
-    until(lambda: c.state == "done")
-    assert a.state == "cancelled" and order == [[0], [2]]
-
-
-def test_a_job_that_fails_says_so_and_the_next_one_runs(shelf, monkeypatch):
-    def sweep(recipes, store, stop, executor, report, cancelled):
-        if recipes == ["bad"]:
-            raise ValueError("broken")
-        return recipes
-
-    monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, bad, good = Line(), SweepJob(["bad"]), SweepJob([1])
-    line.add(bad)
-    line.add(good)
-    until(lambda: good.state == "done")
-    assert (bad.state, bad.error) == ("failed", "broken")
-
-
-def test_rows_of_a_job_are_kept_for_the_next(shelf):
-    job = SweepJob(list(SMALL.recipes().values()))
-    job.run()
-    assert job.state == "done" and len(job.rows) == 1 == len(shelf.rows())
-    again = SweepJob(list(SMALL.recipes().values()))
-    again.run()
-    assert again.rows == job.rows and again.done == 1
-
-
 def test_the_script_of_a_grid_makes_the_same_runs(tmp_path):
     grid = Grid(("svgd", "smi", "mmd"), (2, 40), kernels=("rbf", "imq"), force_scales=("paper", "numpyro"))
     script = grid.to_python()
@@ -305,23 +238,3 @@ def test_the_script_of_a_grid_makes_the_same_runs(tmp_path):
     exec(head, names)
     assert {key_of(recipe, STOP) for recipe in names["recipes"]} == set(grid.recipes())
     assert Path(SHIPPED).name in (Path(SHIPPED).parent / "README.md").read_text()
-
-
-def test_the_end_of_the_process_does_not_wait_for_a_sweep(tmp_path):
-    script = """
-import time
-from app import jobs
-from stein_core.sweeps import Store, variance_collapse
-kept = Store({path!r})
-jobs.store = lambda: kept
-jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled: [
-    work.result() for work in [executor.submit(time.sleep, 20) for recipe in recipes]
-]
-jobs.PATIENCE = 0.2
-jobs.LINE.add(jobs.SweepJob([1, 2]))
-time.sleep(0.3)
-print(time.time())
-""".format(path=str(tmp_path / "rows.sqlite"))
-    done = subprocess.run([sys.executable, "-c", script], cwd=SHIPPED.parents[1], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert time.time() - float(done.stdout) < 3

@@ -8,7 +8,19 @@ import pytest
 from checks import ARRAYS, COMPILE, TRACE, assert_no_nan, assert_same_frame, force_of
 from scipy import stats
 
-from stein_core import DIAGNOSTICS, METHODS, OPTIMIZERS, TARGETS, Recipe, Spec, collect, compile, runner, stream, target_of
+from stein_core import (
+    DIAGNOSTICS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Recipe,
+    Spec,
+    collect,
+    compile,
+    runner,
+    stream,
+    target_of,
+)
 from stein_core.forces import normal
 from stein_core.runner import Stepper, assemble
 

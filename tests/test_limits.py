@@ -35,10 +35,23 @@ def test_every_limit_is_read_from_its_variable_and_stands_in_the_readme():
     assert said == KNOWN
 
 
+def test_a_server_with_the_least_of_everything_starts():
+    least = {name: str(least) for name, (_, least, _, _) in KNOWN.items()}
+    made = "from app import notebook, shell; from app.wave_recovery import Recovery; r = Recovery(print, print); r.panel.active = [0]"
+    done = subprocess.run([sys.executable, "-c", made], env={**os.environ, **least}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("text", ["", "ten", "-1", "0", "1e3", "99999999999"])
 def test_a_bad_limit_is_refused_by_name(text):
     with pytest.raises(ValueError, match=re.escape(f"STEINLAB_JOBS = {text!r}; allowed: a whole number from 1 to 64.")):
         Limits.read({"STEINLAB_JOBS": text})
+
+
+def test_a_long_limit_is_repeated_in_part():
+    with pytest.raises(ValueError, match="STEINLAB_JOBS = '9{20,100}.*allowed: a whole") as refused:
+        Limits.read({"STEINLAB_JOBS": "9" * 5000})
+    assert len(str(refused.value)) < 300
 
 
 def test_a_changed_limit_reaches_sliders_links_and_grids():
@@ -141,7 +154,9 @@ def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
         time.sleep(0.01)
     time.sleep(0.1)
     assert [job.state for job in held] == ["running", "running", "waiting", "waiting"]
-    assert [line.ahead(job) for job in held] == [0, 0, 1, 2]
+    assert [line.ahead(job) for job in held] == [0, 0, 1, 2] and line.waiting == 2
+    monkeypatch.setattr(job_bar, "LINE", line)
+    assert job_bar.progress(held[3], "steps") == "waiting for 2 other long jobs, 2 in line"
     release.set()
     while any(job.active for job in held) and time.monotonic() < until:
         time.sleep(0.01)
@@ -163,6 +178,9 @@ def test_the_second_of_two_quick_clicks_starts_nothing(monkeypatch):
     bar.offered = False
     bar._start(None)
     assert len(added) == 1
+    nothing = JobBar("Compute", "steps", lambda: None, print)
+    nothing._start(None)
+    assert len(added) == 1 and not nothing.active
 
 
 class Knot:

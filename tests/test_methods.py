@@ -7,9 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from stein_core import KERNELS, Recipe, Spec, collect, compile, theory
+from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, compile, recipe, theory
 from stein_core.batches import Stop, program_of, run_batch
 from stein_core.forces import normal
+from stein_core.recipe import target_of
 
 RADIAL = [e.name for e in KERNELS.entries() if e.facts.get("argument") != "inner"]
 
@@ -146,6 +147,14 @@ def test_only_the_log_derivative_with_fixed_samples_diverges():
                 redraw,
                 v,
             )
+
+
+def test_what_cannot_be_sampled_is_known_before_it_is_built(monkeypatch):
+    for entry in TARGETS.entries():
+        assert entry.facts.get("sampled", True) == (target_of(Spec(entry.name, method="vi")).sample is not None), entry.name
+    monkeypatch.setattr(recipe, "target_of", None)
+    with pytest.raises(ValueError, match="needs exact samples, which target 'earth' has not"):
+        Spec("earth", method="mmd")
 
 
 def test_mmd_descent_refuses_what_it_cannot_do():

@@ -47,6 +47,18 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     assert asked[:4] == [False, False, True, True]
 
 
+def test_nothing_is_compiled_for_a_page_that_is_closed(desk, monkeypatch):
+    one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
+    monkeypatch.setattr(session, "COMPILERS", one)
+    monkeypatch.setattr(session, "compile", lambda spec, measure=True: asked.append(spec) or compile(spec, measure=measure))
+    one.submit(release.wait)
+    closed = desk()
+    closed.until(lambda: "compiling" in closed.news.get("status", ""))
+    closed.session.close()
+    release.set()
+    closed.until(lambda: not one.busy)
+    assert not asked
+
 
 def test_a_run_that_cannot_start_says_why_and_nothing_else(desk, monkeypatch, caplog):
     monkeypatch.setattr(session, "Run", lambda *arguments: METHODS["none"])

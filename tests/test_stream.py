@@ -268,3 +268,7 @@ def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(mo
     assert share.pages() == 24 and share.crowding() == 3
     now[0] += 1.1  # they have stopped
     assert share.pages() == 0 and share.crowding() == 1
+    assert share.pages(share.REMEMBERED) == 24  # or are so slow
+    now[0] += 4
+    share.sent(24, 0.0)
+    assert share.pages(share.REMEMBERED) == share.pages() == 1

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -160,6 +161,23 @@ def test_two_processes_on_one_store(undisturbed, tmp_path):
     assert plain(Store(path).rows()) == undisturbed and len(Store(path).rows()) == len(undisturbed)
 
 
+def test_two_processes_that_begin_a_store_wait_for_each_other(tmp_path):
+    other = sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")  # as it is while the other one makes its table
+    end = threading.Timer(0.3, other.execute, ["COMMIT"])
+    end.start()
+    assert Store(tmp_path / "s.sqlite").rows() == [] and end.finished.is_set()
+
+
+def test_cancelled_while_others_keep_the_threads_it_ends_at_once(tmp_path):
+    release, asked = threading.Event(), []
+    with ThreadPoolExecutor(1) as busy:
+        others = busy.submit(release.wait, 60)
+        rows = run_sweep(grid(), Store(tmp_path / "s.sqlite"), STOP, busy, cancelled=lambda: asked.append(1) or len(asked) > 2)
+        assert rows == [] and not others.done()
+        release.set()
+
+
 def test_cancelled_keeps_what_has_finished(undisturbed, tmp_path):
     store, seen = Store(tmp_path / "s.sqlite"), []
     with ThreadPoolExecutor(1) as executor:
@@ -203,9 +221,8 @@ def test_a_damaged_store_is_set_aside(tmp_path):
 
 def test_a_locked_store_is_not_a_damaged_one(tmp_path, monkeypatch):
     path = tmp_path / "s.sqlite"
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.1}))
-    holder = connect(path)
+    monkeypatch.setattr(sweeps, "PATIENCE", 0.1)
+    holder = sqlite3.connect(path)
     holder.execute("CREATE TABLE something (x)")
     holder.commit()
     holder.execute("BEGIN EXCLUSIVE")

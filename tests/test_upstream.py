@@ -14,8 +14,12 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 import pytest
+from bokeh.application.handlers.function import FunctionHandler
 from bokeh.document import Document
+from bokeh.io.doc import _PATCHED_CURDOCS, patch_curdoc
+from bokeh.io.state import curstate
 from bokeh.models import ImportedStyleSheet
+from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.connection import ServerConnection
 from bokeh.server.views import ws
 from checks import finished
@@ -25,6 +29,7 @@ from panel.io import document as io_document
 from panel.io import location as io_location
 from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
+from panel.io.handlers import run_app
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from panel.util import parse_query
@@ -33,8 +38,16 @@ from tornado.websocket import WebSocketClosedError
 
 from app import serving
 from app.serving import (
-    Unbusy, begin_busy_cleanup, detach_busy, expect_failed_writes, expect_late_messages, expect_second_closing, forget_views,
-    leave_links_alone, stay_local,
+    Unbusy,
+    begin_busy_cleanup,
+    detach_busy,
+    expect_failed_writes,
+    expect_late_messages,
+    expect_second_closing,
+    forget_page,
+    keep_tracebacks,
+    leave_links_alone,
+    stay_local,
 )  # fmt: skip
 from app.wave_parts import Upload
 
@@ -77,6 +90,19 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
     closed.connection._session = Mock()
     ws.WSHandler.on_close(closed)
     assert closed.application.client_lost.called
+
+
+def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
+    def told():
+        try:
+            raise RuntimeError("no such thing")
+        except RuntimeError as error:
+            return ErrorMessage.create("1", repr(error)).content
+
+    monkeypatch.setattr(ErrorMessage, "create", classmethod(serving._create_error))
+    assert "Traceback" in told()["traceback"], "app.serving.keep_tracebacks"
+    keep_tracebacks()
+    assert told() == {"text": "RuntimeError('no such thing')", "traceback": None}
 
 
 def test_panel_leaves_a_failed_write_unread(caplog):
@@ -188,8 +214,31 @@ def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
-    assert known_after_its_session(lambda document: None), "app.serving.forget_views"
-    assert not known_after_its_session(forget_views)
+    assert known_after_its_session(lambda document: None), "app.serving.forget_page"
+    assert not known_after_its_session(forget_page)
+
+
+def taken_for_bokehs_own(mend) -> bool:
+    """Whether Bokeh keeps a page that was built when a callback of an earlier one had failed."""
+    earlier, document = Document(), Document()
+    with suppress(RuntimeError), patch_curdoc(earlier):
+        raise RuntimeError
+    del earlier
+    gc.collect()
+    try:
+        run_app(FunctionHandler(lambda document: None), None, document)
+        mend(document)
+        for callback in document.session_destroyed_callbacks:
+            callback(None)
+        return curstate().document is document
+    finally:
+        _PATCHED_CURDOCS.clear()
+        curstate().document = Document()
+
+
+def test_bokeh_takes_a_page_for_its_own_document_after_a_failure():
+    assert taken_for_bokehs_own(lambda document: None), "the last lines of app.serving.forget_page"
+    assert not taken_for_bokehs_own(forget_page)
 
 
 def kept_by_busy_cleanup(begin) -> bool:

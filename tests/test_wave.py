@@ -69,6 +69,18 @@ def test_density_and_function_against_numpy(name, second_bias):
     np.testing.assert_allclose(target.predict(jnp.float32(theta), jnp.float32(x)), f, rtol=1e-4, atol=1e-5)
 
 
+def test_a_network_of_another_width_leaves_few_programs(counted):
+    """Each operation outside a program is one that JAX keeps for good, with its memory maps."""
+    grid = np.array([0.0, 1.0])
+    run_nuts("wave", dim_of(11), {}, grid, 2, 1, 1)  # what does not depend on the width
+    with counted() as programs:
+        target_of(Spec("wave", dim_of(12)))
+    assert programs[COMPILE] == 0
+    with counted() as programs:
+        run_nuts("wave", dim_of(12), {}, grid, 2, 1, 1)
+    assert 5 < programs[COMPILE] < 30
+
+
 def test_data_noise_and_prior_are_knobs_that_compile_nothing(counted):
     stepper = compile(Spec("wave", dim=FIVE, method="svgd", capacity=6))
     known = {"method.particles": 5, "method.step_size": 1e-3}

@@ -15,6 +15,7 @@ from app.collapse_figures import Chart
 from app.collapse_laws import curves_of, laws_of
 from app.collapse_points import Point, all_series, points_of, table_of
 from app.collapse_settings import CHOICE, Settings
+from app.job_bar import progress
 from app.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
 from app.stream import Mailbox
@@ -252,9 +253,7 @@ class Collapse:
         text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
-            waits = LINE.ahead(job)
-            left = "compiling …" if job.left is None else f"about {job.left:.0f} s left"
-            text = f"waiting for {waits} other long job{'s' * (waits > 1)}" if waits else f"{job.done} of {job.total} runs, {left}"
+            text = progress(job, "runs")
         elif job and job.state == "cancelled" and self.ran == self.grid:
             text = f"cancelled: {job.done} of {job.total} runs are kept"
         elif job and job.state == "failed":

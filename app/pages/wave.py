@@ -36,7 +36,7 @@ class WavePage:
         # Until the document is loaded Panel drops what changes, and the stage moves before that: news waits for it.
         self.loaded = lambda told: self.later(lambda: pn.state.onload(told))
         self.setup, problems = WaveSetup.from_query(query)
-        self.shown = True  # it is built to be shown, and the sooner it trains the sooner something moves
+        self.shown = False
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
         self.sessions: list[WaveSession] = []
         self.streamers: list[Streamer] = []
@@ -76,6 +76,7 @@ class WavePage:
         ]
         self._train()
         self._show_setup()
+        self.later(self.show)  # as soon as it is built, before a browser has loaded it: so something moves sooner
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
@@ -280,5 +281,5 @@ class WavePage:
     def _leave(self):
         for session in self.sessions:
             session.close()
-        self.nuts.job.cancel()
+        self.nuts.close()
         self.recovery.close()

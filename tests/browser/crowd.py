@@ -105,7 +105,7 @@ def main():
     options.add_argument("--query", default=QUERY)
     options.add_argument("--job", choices=JOBS)
     options = options.parse_args()
-    server = Server(Path(tempfile.mkdtemp()), ["--warm"])
+    server = Server(Path(tempfile.mkdtemp()))
     try:
         asyncio.run(crowd(server, options))
     finally:

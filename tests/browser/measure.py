@@ -50,7 +50,7 @@ def main():
     options.add_argument("--slow", type=float, default=1, help="how many times slower the browser is")
     options = options.parse_args()
     environment = {**os.environ, "STEINLAB_PARTICLES": str(max(256, options.particles))}
-    server = Server(Path(tempfile.mkdtemp()), ["--warm"], environment)
+    server = Server(Path(tempfile.mkdtemp()), (), environment)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         started = time.perf_counter()

@@ -7,6 +7,7 @@ kept; memory is flat, and nothing was logged as an exception. Exits with 1 where
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -102,12 +103,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if options.minutes < 3:
-        parser.error("--minutes: at least 3, to compare memory in two thirds of them")
+    if options.minutes < 5:
+        parser.error("--minutes: at least 5, to compare memory")
     folder = Path(tempfile.mkdtemp())
     file = folder / "counts.json"
     environment = {**os.environ, "STEINLAB_COUNTS": str(file)}
-    server = Server(folder, ["--warm"], environment, [str(Path(__file__).with_name("watched.py"))])
+    server = Server(folder, (), environment, [str(Path(__file__).with_name("watched.py"))])
     chance, problems = random.Random(options.seed), []
     try:
         asyncio.run(drive(server, chance, min(2, options.minutes), server.process.pid))  # every program is compiled once
@@ -121,7 +122,7 @@ def main() -> int:
     print(f"before: {before}\nafter:  {after}")
     for kind in ("sessions", "runs", "views"):
         if after[kind]:
-            problems.append(f"{after[kind]} {kind} are left, runs held by {after['held']}")
+            problems.append(f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}")
     if after["programs"] > after["kept"]:
         problems.append(f"{after['programs']} programs are left, where {after['kept']} are kept")
     extra = Counter(after["threads"]) - Counter(before["threads"])
@@ -129,11 +130,16 @@ def main() -> int:
         del extra[name]
     if extra:
         problems.append(f"threads are left: {dict(extra)}")
-    # One sample is worth little: who is here differs, and a few closed pages wait to be cleared away. 3.5 % in a third of
-    # the time is what 5 % would be from its half to its end.
-    middle, end = (statistics.median(mb for mb, _ in seen[k * len(seen) // 3 : (k + 1) * len(seen) // 3]) for k in (1, 2))
-    if end > 1.035 * middle:
-        problems.append(f"memory grew from {middle:.0f} MB in the second third to {end:.0f} MB in the last")
+    # Every program takes memory, and memory maps, which tell when the last one came. One sample is worth little: who is
+    # here differs, and a few closed pages wait to be cleared away.
+    quiet = [mb for mb, maps in itertools.takewhile(lambda one: abs(one[1] / seen[-1][1] - 1) < 0.01, reversed(seen))][::-1]
+    if len(quiet) < 4:
+        problems.append("programs were compiled to the end, so memory was not compared: more minutes")
+        quiet *= 4
+    early, late = (statistics.median(half) for half in (quiet[: len(quiet) // 2], quiet[len(quiet) // 2 :]))
+    print(f"the last program came {len(quiet)} minutes before the end; memory since then: {early:.0f} MB, then {late:.0f} MB")
+    if late > 1.03 * early:
+        problems.append(f"memory grew from {early:.0f} to {late:.0f} MB while nothing was compiled")
     if "Traceback" in server.log() or "ERROR" in server.log():
         said = "\n".join(line for line in server.log().splitlines() if not COMING.search(line))
         problems.append(f"the log has errors:\n{said[-5000:]}")

@@ -48,7 +48,7 @@ def main():
             for state in ("cold", "warm"):
                 folder = tempfile.mkdtemp(dir=cache) if state == "cold" else folder
                 began = time.perf_counter()
-                server = Server(Path(tempfile.mkdtemp()), ["--warm"], {**os.environ, "STEINLAB_CACHE": folder})
+                server = Server(Path(tempfile.mkdtemp()), (), {**os.environ, "STEINLAB_CACHE": folder})
                 started = time.perf_counter() - began
                 first = visit(browser, server, link, moves)
                 print(f"{name}, {state}: server {started:.1f} s, first picture {first:.1f} s after the visit", end="", flush=True)

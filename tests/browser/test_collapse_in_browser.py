@@ -115,11 +115,11 @@ def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open
     long.button("Cancel").wait_for()
     short = open_page("?page=collapse&methods=svgd&dims=6,7&particles=4&seeds=2")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job")
+    says(short, "waiting for 1 other long job, 1 in line")
     short.button("Cancel").click()
     says(short, "cancelled")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job")
+    says(short, "waiting for 1 other long job, 1 in line")
     long.page.close()
     says(short, "4 computed here")
 

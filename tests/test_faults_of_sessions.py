@@ -1,0 +1,207 @@
+"""Faults in a real session, page or job: what the user sees is a sentence, and what the server keeps is everything."""
+
+import logging
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from unittest.mock import Mock
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bokeh.document import Document
+from checks import until
+from desks import cliff, desk  # noqa: F401  (fixtures)
+from panel.io.state import set_curdoc
+
+from app import jobs, session
+from app.chart import control
+from app.failures import note
+from app.pages.collapse import Collapse
+from stein_core import METHODS, Spec
+from stein_core.machine import bytes_needed
+
+
+def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_session_goes_on(cliff, desk):
+    knobs = {"method.particles": 3, "method.step_size": 0.01, "method.alpha": 0.0, "init.spread": 0.0}
+    d = desk(target="cliff", optimizer="sgd", knobs=knobs)
+    for again in range(2):
+        d.until(lambda: d.news.get("alarm"))
+        assert d.news["alarm"] == f"SVGD diverged at step {d.frame.step + 1}: try a smaller step size, then Reset (R)."
+        assert d.news["playing"] is False and 140 < d.frame.step < 160 and np.isfinite(d.frame.particles).all()
+        d.session.reset()
+        d.until(lambda: d.session.frames and d.frame.step == 0 and not d.news["alarm"])
+        d.session.toggle()
+        d.at(20)
+
+
+def broken(state):
+    raise RuntimeError("no such thing")
+
+
+FAULTS = {
+    "RuntimeError: no such thing": broken,
+    "ValueError: operands could not be broadcast": lambda state: np.zeros(2) + np.zeros(3),
+    "ValueError: Incompatible types for broadcasting": lambda state: jnp.broadcast_to(state.particles, (7, 7)),
+}
+
+
+@pytest.mark.parametrize("said", FAULTS)
+def test_a_method_that_fails_is_told_and_another_one_runs(said, desk, caplog):
+    """numpy's and JAX's ValueErrors are no refusals of ours: the log needs their traceback."""
+
+    @METHODS.register("faulty", label="Faulty", reference="made up", guides=("point",))
+    def faulty(problem):
+        "It fails in its first step."
+        svgd = METHODS["svgd"].make(problem, alpha=1.0)
+        return svgd._replace(step=lambda key, state: FAULTS[said](state))
+
+    try:
+        d = desk(methods=("faulty",))
+        d.until(lambda: d.news.get("alarm"))
+        assert d.news["alarm"].startswith(said) and d.news["playing"] is False
+        assert caplog.text.count("Traceback") == 1 and "test_faults_of_sessions.py" in caplog.text
+        d.session.choose(methods=("svgd",))
+        d.session.play(True)
+        d.at(5)
+        assert not d.news["alarm"]
+    finally:
+        del METHODS._entries["faulty"]
+
+
+def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_traceback(caplog):
+    def noted(work) -> str:
+        caplog.clear()
+        with pytest.raises(ValueError) as caught:
+            work()
+        note(logging.getLogger("app"), "work", caught.value)
+        return caplog.text
+
+    assert "Traceback" not in noted(lambda: METHODS["none"])
+    assert "Traceback" in noted(lambda: control("n", (1, 2), False))  # Python's own, from a line of ours
+
+
+def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch):
+    room = 2 * bytes_needed(Spec("gaussian", 3, "svgd", capacity=session.FIRST_CAPACITY))
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", f"{room / 1e9}")
+    refused = "Take fewer particles, draws or dimensions."
+    d = desk(dim=3)
+    d.at(5)
+    d.session.turn("method.particles", 100)
+    d.until(lambda: refused in d.news["alarm"])
+    assert "capacity = 256" in d.news["alarm"] and d.news["playing"] is False and len(d.frame.particles) == 20
+    at = d.frame.step
+    d.session.turn("method.alpha", 2.0)
+    d.session.play(True)
+    d.at(at + 5)
+    assert not d.news["alarm"] and d.session.shown()[0].changes[-1][1:] == ("method.alpha", 2.0)
+    d.session.choose(dim=60)
+    d.until(lambda: refused in d.news["alarm"])
+    at = d.frame.step
+    d.session.play(True)
+    d.at(at + 5)
+    assert not d.news["alarm"] and d.session.shown()[0].dim == 3
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """Page Variance collapse as a browser has it, with a store of its own."""
+    monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
+    jobs._opened.cache_clear()
+    document = Document()
+    with set_curdoc(document):
+        made = Collapse(Mock(), {"methods": "svgd", "dims": "5", "particles": "4", "seeds": "2"})
+        made.post = made.told
+        made.show()
+        yield made
+    jobs._opened.cache_clear()
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_path, caplog):
+    if damaged:
+        (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
+    page.arrived = True
+    page._redraw()
+    until(lambda: page.found is None and "shipped" in page.reading.object and page.curves)
+    assert page.damaged.visible is damaged and "set aside" in page.damaged.objects[0].object
+    assert caplog.text.count("sweeps.sqlite was damaged; it is now") == damaged
+    assert len(list(tmp_path.glob("sweeps.sqlite.damaged-*"))) == damaged
+
+
+def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page):
+    store = jobs.store()
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    kept = 0
+    with suppress(OSError):
+        while True:
+            store.add({"key": str(kept), "text": "x" * 100})
+            kept += 1
+    page._start(None)
+    job = page.job
+    page._start(None)  # the second of two quick clicks
+    assert page.job is job
+    until(lambda: not job.active)
+    page._show_job()
+    assert page.error.visible and not page.run.disabled
+    assert page.error.object == "sweeps.sqlite takes no more rows: database or disk is full. Those that it has are kept."
+    assert len(store.rows()) == kept > 0
+
+
+def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything(desk, page, monkeypatch):
+    """The one on the wall, which is set forward, back, and by daylight saving."""
+    real, ahead, left = time.time, 0.0, []
+    monkeypatch.setattr(time, "time", lambda: real() + ahead)
+    d, job = desk(), jobs.SweepJob(list(page.recipes.values()))
+    job.heard = lambda row, done, total, seconds: left.append(seconds)
+    d.until(lambda: d.session.metrics)
+    jobs.Line().add(job)
+    until(lambda: job.state == "running")
+    time.sleep(0.3)
+    for ahead in (7200.0, -86400.0, 3600.0):
+        step, pictures, metrics = d.news["step"], len(d.screen.frames), d.session.metrics
+        d.until(lambda: d.news["step"] > step and len(d.screen.frames) > pictures and d.session.metrics is not metrics, 20)
+        assert d.news["steps_per_second"] < 1e5
+    until(lambda: not job.active)
+    assert job.state == "done" and len(job.rows) == 2 and left and all(0 <= seconds < 600 for seconds in left)
+
+
+LATER = """
+import asyncio, os, sys
+from bokeh.document import Document
+from panel.io.state import set_curdoc
+from app import app_hooks
+
+async def load():
+    app_hooks.FIRST = 10 ** 6
+    app_hooks.on_server_loaded(None)
+
+asyncio.run(load())
+before = set(sys.modules)
+
+import holoviews as hv
+from app import lessons, notebook, shell
+from app.place import Place, placed
+
+lessons.warm_up()
+with set_curdoc(Document()), placed(Place(lambda call: call())):
+    for page in shell.PAGES:
+        shell.Shell({"page": page}).frame.get_root()
+    chart = notebook.chart(lambda: hv.Curve([0, 1]))
+    while chart.drawing:
+        pass
+    assert len(chart.figure) == 1, chart.problem
+    chart.get_root()
+large = ("jax", "numpyro", "scipy", "pandas", "matplotlib", "holoviews", "bokeh", "panel_material_ui", "app", "stein_core")
+print(sorted(name for name in set(sys.modules) - before if name.split(".")[0] in large), flush=True)
+os._exit(0)  # as the server does
+"""
+
+
+def test_no_large_package_is_imported_once_visitors_come():
+    """Two threads that import parts of one package at the same time failed once in a while: Panel's look whether "" is a
+    figure of HoloViews, while a lesson's first cell imported that."""
+    answer = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=300)
+    assert answer.stdout.strip() == "[]", answer.stdout + answer.stderr
