@@ -10,6 +10,7 @@ from checks import COMPILE, TRACE
 
 import stein_core
 from stein_core import bands, batches, runner
+from stein_core.registry import Registry
 
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(10)  # the first process has the browser tests, which wait for a live page; it goes first
@@ -34,8 +35,12 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
     """Each module starts without the last one's programs: every compiled one takes memory maps, of which a process has
-    65,530 on Linux, and XLA crashes without a word when there are no more."""
+    65,530 on Linux, and XLA crashes without a word when there are no more. And without what its lessons have registered."""
+    registries = [each for each in vars(stein_core).values() if isinstance(each, Registry)]
+    entries = [dict(registry._entries) for registry in registries]
     yield
+    for registry, before in zip(registries, entries, strict=True):
+        registry._entries = before
     runner._steppers.clear()
     batches._compiled.cache_clear()
     bands._drawer.cache_clear()

@@ -1,4 +1,9 @@
-"""`panel` with the same arguments; at SIGUSR1 it writes what is alive in it to the file $STEINLAB_COUNTS."""
+"""`panel` with the same arguments; at SIGUSR1 it writes what is alive in it to the file $STEINLAB_COUNTS.
+
+What is counted is known by weak references from its beginning. To ask the garbage collector for all objects would also
+give those that another thread is in the midst of building: `tuple(...)` of an iterator raises SystemError where anybody
+else refers to its tuple.
+"""
 
 import gc
 import json
@@ -6,8 +11,35 @@ import os
 import signal
 import sys
 import threading
+import weakref
+from pathlib import Path
 
+from bokeh.server.session import ServerSession
 from panel.command import main
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from app.worker import Worker  # noqa: E402
+from stein_core import runner  # noqa: E402
+
+
+def known(kind: type) -> list[weakref.ref]:
+    """Weak references to every object of this kind from now on."""
+    born, begin = [], kind.__init__
+
+    def init(self, *arguments, **named):
+        born.append(weakref.ref(self))
+        begin(self, *arguments, **named)
+
+    kind.__init__ = init
+    return born
+
+
+SESSIONS, RUNS, PROGRAMS = map(known, (ServerSession, Worker, runner.Stepper))
+
+
+def alive(references: list[weakref.ref]) -> list:
+    return [one for reference in references if (one := reference()) is not None]
 
 
 def path_to(ids: set[int]) -> list[str]:
@@ -48,29 +80,21 @@ def described(one) -> str:
 def count(*signal_and_frame):
     import panel as pn
 
-    from app.worker import Worker
-    from stein_core import runner
-
     gc.collect()
     gc.unfreeze()  # what is frozen counts too, and so does garbage that the server has left there
-    alive = gc.get_objects()
-    kinds = [type(one) for one in alive]
-    workers = {id(one) for one in alive if issubclass(type(one), Worker)}
-    held = path_to(workers) if workers else []
-    del alive
-    gc.collect()
-    garbage = len(workers) - sum(id(one) in workers for one in gc.get_objects())
-    gc.freeze()
     found = {
-        "sessions": sum(kind.__name__ == "ServerSession" for kind in kinds),
-        "runs": sum(issubclass(kind, Worker) for kind in kinds),
-        "held": held,
-        "garbage": garbage,
+        "sessions": len(alive(SESSIONS)),
+        "runs": len(runs := alive(RUNS)),
+        "held": path_to(ids) if (ids := {id(one) for one in runs}) else [],
         "views": len(pn.state._views),  # what Panel knows of the open pages
-        "programs": sum(issubclass(kind, runner.Stepper) for kind in kinds),
+        "programs": len(alive(PROGRAMS)),
         "kept": len(runner._steppers),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
+    del runs
+    gc.collect()
+    found["garbage"] = found["runs"] - len(alive(RUNS))
+    gc.freeze()
     file = os.environ["STEINLAB_COUNTS"]
     with open(file + ".new", "w") as out:
         json.dump(found, out)
