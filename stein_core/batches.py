@@ -220,7 +220,7 @@ def run_batch(
     adds), steps, stopped ("converged", "steps" or "diverged"), changes (of the step size on the way, as in
     Recipe.changes), seconds (its share of what the steps took, their compile
     included). report: called with (index, result) as soon as one is known. Raises ValueError for recipes that do not
-    share a program or that have changes of their own.
+    share a program, that have changes of their own, or that together would not fit into memory.
     """
     programs = {program_of(recipe, stop) for recipe in recipes}
     if len(programs) != 1:

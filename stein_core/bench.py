@@ -11,17 +11,20 @@ import json
 import os
 import statistics
 import time
+from dataclasses import replace
 from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from stein_core.datasets import wave_training
+from stein_core.forces import normal
 from stein_core.machine import device_name
-from stein_core.recipe import Spec, target_of
-from stein_core.registry import short
-from stein_core.runner import compile
+from stein_core.recipe import Spec, target_of, traced
+from stein_core.registry import METHODS, short
+from stein_core.runner import assemble, compile
 from stein_core.wave import dim_of, shapes_of, wave_model
 
 FLOAT = 4  # bytes
@@ -102,7 +105,6 @@ def ours(case: Case) -> Callable[[int], None]:
 
 def blackjax(case: Case) -> Callable[[int], None]:
     """`blackjax.vi.svgd` with its own median rule."""
-    import optax
     from blackjax.vi import svgd
 
     target = target_of(case.spec)
@@ -145,7 +147,8 @@ def _looped(step, state) -> Callable[[int], None]:
 
     def run(steps):
         nonlocal state
-        state = jax.block_until_ready(advance(state, steps))
+        with jax.default_matmul_precision("highest"):  # as ours: on a GPU JAX's own default is less exact, and faster
+            state = jax.block_until_ready(advance(state, steps))
 
     run(1)
     return run
@@ -172,8 +175,6 @@ def _seconds(run: Callable[[int], None], least: float) -> float:
 def rates() -> dict[str, float]:
     """What this machine reaches: flop/s of a large float32 matmul at the precision that runs have, normals/s of our own
     generator, and bytes/s of a large copy (read and written)."""
-    from stein_core.forces import normal
-
     big = jnp.ones((2048, 2048), jnp.float32)
     wide = jnp.ones(32 * 2**20, jnp.float32)
 
@@ -202,11 +203,6 @@ def floor(case: Case, rate: dict[str, float]) -> float:
 
 def evaluations(case: Case) -> int:
     """How often one step of ours evaluates the target's gradient, counted while it runs."""
-    from dataclasses import replace
-
-    from stein_core.recipe import traced
-    from stein_core.runner import assemble
-
     count = 0
 
     def seen(_):
@@ -229,8 +225,6 @@ def evaluations(case: Case) -> int:
 
 
 def _with_target(spec, knobs, problem, target):
-    from stein_core.registry import METHODS
-
     entry = METHODS[spec.method]
     own = {knob.name: knobs[f"method.{knob.name}"] for knob in entry.knobs}
     return entry.make(problem._replace(target=target), **own)

@@ -41,7 +41,8 @@ def wave_region(region: str, seed: int = 53) -> np.ndarray:
     in (-0.5, 1.3), "Entire": 120 in (-2, 2).
 
     seed 52 is the paper's for all three; its "In" set then shares 9 of 20 points with the training data, so "In" is
-    fresh by default. Between and Entire share none and always take the published points.
+    fresh by default. Between and Entire share none and always take the published points. Raises KeyError for another
+    region.
     """
     draw = np.random.RandomState(seed if region == "In" else 52)
     if region == "In":

@@ -22,7 +22,8 @@ def bytes_needed(spec: Spec) -> int:
 
 
 def bytes_allowed() -> int:
-    """$STEINLAB_MEMORY_GB; without it what the device says that it may use, or half of the machine's memory."""
+    """$STEINLAB_MEMORY_GB; without it what the device says that it may use, or half of the machine's memory.
+    Raises ValueError where the variable is not a number of gigabytes from 1e-6 to 1e6."""
     if os.environ.get("STEINLAB_MEMORY_GB"):
         return int(Knob("STEINLAB_MEMORY_GB", 1.0, 1e-6, 1e6).check(os.environ["STEINLAB_MEMORY_GB"]) * 1e9)
     on_device = jax.devices()[0].memory_stats()

@@ -19,7 +19,8 @@ RULES = ("median", "median_log", "numpyro", "fixed", "root_dim")
 
 
 def profile(kernel: str):
-    """(f, f') of a registered radial kernel as functions of a float, in float64; None for an inner-product kernel."""
+    """(f, f') of a registered radial kernel as functions of a float, in float64; None for an inner-product kernel.
+    Raises UnknownName for a kernel that is not registered, as do the laws below that take a kernel."""
     return _profile(KERNELS[kernel])
 
 

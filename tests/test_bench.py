@@ -50,6 +50,18 @@ def test_every_particle_and_draw_is_evaluated_once():
     assert bench.evaluations(bench.smi_case(4, 3)) == 40
 
 
+def test_peers_multiply_as_exactly_as_ours():
+    """On a GPU JAX's own precision is faster, and errs by a thousand times as much."""
+    program = {}
+
+    def step(key, x):
+        program["exact"] = jax.make_jaxpr(jnp.matmul)(x, x)
+        return x
+
+    bench._looped(step, jnp.eye(2))
+    assert "HIGHEST" in str(program["exact"])
+
+
 def test_the_table(monkeypatch, tmp_path, capsys):
     """Ours and a peer that takes three times as long, in turns."""
     turns = []
