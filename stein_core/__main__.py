@@ -42,8 +42,8 @@ class Parser(argparse.ArgumentParser):
         super().error(short(message))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
+def parser() -> Parser:
+    """All commands with their options; `act` is what carries one out."""
     parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
@@ -68,7 +68,12 @@ def main(arguments: list[str] | None = None) -> int:
     add_sweep(commands)
     add_nuts(commands)
     add_bench(commands)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
+    options = parser().parse_args(arguments)
     try:
         return options.act(options)
     except OSError as error:

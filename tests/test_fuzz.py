@@ -3,6 +3,7 @@
 STEINLAB_FUZZ=10000 python -m pytest tests/test_fuzz.py tries that many cases a way in.
 """
 
+import argparse
 import contextlib
 import io
 import json
@@ -194,19 +195,18 @@ FRAME = Frame(0, *(np.zeros((2, 2), np.float32) for _ in range(5)), {name: 0.0 f
 PATHS = [
     "", "kept.sqlite", "rows.json", "a folder", "a folder/new.sqlite", "no/such/folder/x", "x" * 5000, "no sqlite", "ü ; $(id)", "locked",
 ]  # fmt: skip
-COMMANDS = {
-    "run": "--target --dim --method --guide --particles --kernel --bandwidth --optimizer --draws --steps --seed --set --every --json",
-    "sweep variance-collapse": "--target --methods --dims --particles --alphas --kernels --rules --seeds --set --stop --stages --most "
-    "--least --workers --cluster",
-    "sweep widths": "--methods --widths --particles --seeds --draws --most --noisy",
-    "sweep recovery": "--widths --particles --seeds --draws",
-    "sweep show": "",
-    "nuts": "--width --chains --warmup --seed --spread",
-    "bench": "--pairs --quick",
-    "list": "",
-    "info": "",
-}
-FILE_OPTIONS = {"run": "--out", "nuts": "--out", "bench": "--json", "sweep show": "--export"}
+
+
+def options_of(parser, command=()):
+    """(command, its options) of every command of a parser."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for name, its in ((name, its) for action in inner for name, its in action.choices.items()):
+        yield from options_of(its, (*command, name))
+    if not inner:
+        yield command, [action for action in parser._actions if action.dest != "help"]
+
+
+COMMANDS = dict(options_of(cli.parser()))
 SMALL = st.sampled_from(["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"])
 VALUES = st.one_of(SMALL, WORDS, LISTS, st.builds("{}={}".format, WORDS, WORDS))
 
@@ -215,14 +215,15 @@ VALUES = st.one_of(SMALL, WORDS, LISTS, st.builds("{}={}".format, WORDS, WORDS))
 def lines(draw):
     """A command with some of its own options, and files that are sometimes none."""
     command = draw(st.sampled_from(sorted(COMMANDS)))
-    words = command.split()
-    for name in draw(st.lists(st.sampled_from(COMMANDS[command].split() or [""]), max_size=3)):
-        words += [name] if name in ("--quick", "") or (command, name) == ("run", "--json") else [f"{name}={draw(VALUES)}"]
-    words = [word for word in words if word]
-    if command in FILE_OPTIONS and draw(st.booleans()):
-        words += [FILE_OPTIONS[command], draw(st.sampled_from(PATHS))]
-    if command.startswith("sweep"):
-        words += ["--store", draw(st.sampled_from(PATHS))]
+    words = list(command)
+    for option in draw(st.lists(st.sampled_from(COMMANDS[command]), max_size=4)) if COMMANDS[command] else ():
+        name = option.option_strings[0]
+        if option.nargs == 0:
+            words += [name]
+        elif option.metavar and option.metavar.startswith("FILE"):
+            words += [name, draw(st.sampled_from(PATHS))]
+        else:
+            words += [f"{name}={draw(VALUES)}"]
     return words
 
 
