@@ -10,6 +10,7 @@ import sys
 import time
 
 import numpy as np
+from jax.errors import JaxRuntimeError
 from tqdm import tqdm
 
 from stein_core import (
@@ -82,6 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
         problem = f"--store {short(options.store or 'of the cache folder')!r}: {error}."
     except ValueError as error:
         problem = str(error)
+    except JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        problem = f"{str(error).splitlines()[0].rstrip('.')}. Take fewer particles, draws or dimensions."
     print(f"error: {problem}", file=sys.stderr)
     return 2
 

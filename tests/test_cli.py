@@ -6,6 +6,7 @@ import pkgutil
 import subprocess
 import sys
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from checks import ARRAYS, assert_same_frame
@@ -292,6 +293,14 @@ def test_list_shows_every_entry_and_info_every_version(run):
         assert f"  {name:<18} " in out
     code, out, _ = run("info")
     assert code == 0 and {line.split()[0] for line in out.splitlines()} >= {"device", "python", "jax", "numpyro"}
+
+
+def test_memory_that_the_device_has_not_is_one_line(run, monkeypatch):
+    """As where another program has taken it."""
+    monkeypatch.setattr(cli, "compile", lambda spec: jnp.zeros((2**25, 2**25)).block_until_ready())
+    code, out, err = run(*RUN)
+    assert code == 2 and not out and len(err.splitlines()) == 1
+    assert err.startswith("error: RESOURCE_EXHAUSTED: Out of memory") and err.endswith("Take fewer particles, draws or dimensions.\n")
 
 
 def test_as_a_process():
