@@ -1,26 +1,18 @@
-"""The page "1-D wave" without a browser: data from text, links, read-outs, NUTS references and the session."""
+"""The page "1-D wave" without a browser: data from text, links, read-outs, NUTS references, and what is computed in line."""
 
-import time
-from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import numpy as np
-import panel as pn
 import pytest
-from bokeh.document import Document
-from checks import until
-from panel.io.state import set_curdoc
 
-from app import jobs, wave_nuts, wave_nuts_panel, wave_session
+from app import jobs, wave_nuts, wave_nuts_panel
 from app.jobs import SweepJob
-from app.shell import Shell
-from app.stream import Streamer
 from app.wave_figures import narrowing, shipped_rows, spreads
 from app.wave_measures import AT, GAP, Seen, measure, seen
 from app.wave_nuts import NutsJob
 from app.wave_parts import nuts_sentence, table
 from app.wave_recovery import STOP, Recovery, apart, table_of
-from app.wave_session import Picture, WaveSession, moved
+from app.wave_session import Picture
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.wave_stage import pack
 from stein_core import compile
@@ -206,116 +198,6 @@ def test_a_picture_travels_with_its_row_and_method():
     assert list(frame[:4]) == [0, 1, 25, 1] and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2] and len(frame) == 8 + 20 + 8
 
 
-def test_a_state_moved_to_another_capacity_keeps_its_particles():
-    small, large = (WaveSetup(width=1, knobs={"method.particles": n}) for n in (5, 8))
-    one, two = compile(small.spec("svgd")), compile(large.spec("svgd"))
-    state = one.advance(one.reset(0, small.knobs_of("svgd")), small.knobs_of("svgd"), 7)
-    carried = moved(state, two.reset(0, large.knobs_of("svgd")))
-    np.testing.assert_array_equal(np.asarray(carried.particles)[:5], np.asarray(state.particles)[:5])
-    back = moved(carried, one.reset(0, small.knobs_of("svgd")))
-    np.testing.assert_array_equal(back.particles, state.particles)
-    assert int(two.advance(carried, large.knobs_of("svgd"), 3).step) == 10
-
-
-class Screen:
-    """A browser that acknowledges at once, or not at all."""
-
-    def __init__(self, setup, alive=True):
-        self.news = {}
-        self.streamer = Streamer(self.drawn, lambda work: work())
-        self.alive = alive
-        self.session = WaveSession(setup, self.streamer, self.news.update)
-
-    def drawn(self, frame):
-        if self.alive:
-            self.streamer.ack(frame[0])
-
-    def until(self, condition, seconds=60):
-        end = time.monotonic() + seconds
-        while not condition(self.session.picture):
-            assert time.monotonic() < end, self.news
-            time.sleep(0.02)
-
-
-@pytest.fixture
-def screen():
-    made = Screen(TINY)
-    made.session.wake()
-    yield made
-    made.session.close()
-
-
-def test_a_session_trains_warm_starts_and_answers(screen):
-    session = screen.session
-    screen.until(lambda p: p and p.step > 20 and set(p.methods) == {"svgd", "map"})
-    session.toggle()
-    screen.until(lambda p: screen.news.get("playing") is False)
-    step = session.paused_at
-    touched = WaveSetup(width=1, methods=("svgd", "map"), data=PAPER + ((0.4, 6.0),))
-    session.apply(touched)
-    screen.until(lambda p: p.setup == touched)
-    assert session.picture.step == step and session.paused_at == step
-    session.step()
-    screen.until(lambda p: p.step == step + 1)
-    five = session.picture.methods["svgd"].curves
-    session.apply(replace(touched, knobs={"method.particles": 8}))  # another program
-    screen.until(lambda p: len(p.methods.get("svgd", p.methods["map"]).curves) == 8)
-    np.testing.assert_allclose(session.picture.methods["svgd"].curves[:5], five, atol=1e-6)
-    session.reset()
-    screen.until(lambda p: p.step == 0)
-
-
-def test_training_pauses_at_the_links_step_and_a_later_method_runs_up_to_it():
-    made = Screen(WaveSetup(width=1, methods=("map",), steps=40))
-    made.session.wake()
-    made.until(lambda p: p and p.step == 40 and made.news.get("playing") is False)
-    made.session.apply(TINY)
-    made.until(lambda p: "svgd" in p.methods and p.methods["svgd"].step == 40)
-    assert made.session.picture.methods["map"].step == 40
-    made.session.close()
-
-
-def test_what_is_refused_is_said_without_a_traceback_and_the_session_goes_on(screen, caplog, monkeypatch):
-    screen.until(lambda p: p and p.step > 5)
-    monkeypatch.setenv("STEINLAB_MEMORY_GB", "0.0001")
-    screen.session.apply(replace(TINY, width=30))
-    until(lambda: screen.news.get("alarm", "").startswith("capacity = "))
-    assert "Traceback" not in caplog.text
-    monkeypatch.undo()
-    screen.session.apply(TINY)
-    screen.session.play(True)
-    screen.until(lambda p: p.setup == TINY and p.step > 5)
-
-
-def test_a_picture_that_fails_is_told_once_and_tried_again_when_something_changes(screen, caplog, monkeypatch):
-    screen.until(lambda p: p and p.step > 5 and set(p.methods) == {"svgd", "map"})  # all is compiled
-
-    def fail(*arguments):
-        raise RuntimeError("no such thing")
-
-    monkeypatch.setattr(wave_session, "seen", fail)
-    until(lambda: screen.news.get("alarm") == "RuntimeError: no such thing")
-    time.sleep(0.5)
-    assert caplog.text.count("Traceback") == 1 and screen.news["playing"] is False
-    monkeypatch.undo()
-    step = screen.session.picture.step
-    screen.session.play(True)
-    screen.until(lambda p: p.step > step)
-
-
-def test_a_page_begins_to_train_once_it_is_built_and_before_a_browser_has_loaded_it(monkeypatch):
-    woken = []
-    monkeypatch.setattr(WaveSession, "wake", lambda session: woken.append(session))
-    monkeypatch.setattr(type(pn.state), "onload", lambda state, call: None)  # no browser comes
-    document = Document()
-    with set_curdoc(document):
-        page = Shell({"page": "wave", "width": "5"}).pages["wave"]
-        assert not woken
-        for next_tick in document.session_callbacks:
-            next_tick.callback()
-    assert woken == page.sessions
-
-
 @pytest.fixture
 def nuts(monkeypatch):
     """The panel, what it has posted, and the work that it has put on a thread."""
@@ -360,111 +242,6 @@ def test_the_last_rows_of_a_job_are_in_the_table():
     job.state, job.rows = "done", [shipped_rows("recovery")[0] | {"key": "mine"}]
     panel._ended(job)
     assert "1 of them computed on this machine" in panel.origin.object
-
-
-@pytest.fixture
-def submitted(monkeypatch):
-    """What waits for a compiler thread, with the session that has asked for it."""
-    work = []
-    monkeypatch.setattr(wave_session.COMPILERS, "submit", lambda *what: work.append(what))
-    return work
-
-
-def answer(session):
-    """The worker's turn with the one command that came."""
-    command, arguments = session._commands.get_nowait()
-    command(*arguments)
-
-
-def test_a_width_that_is_chosen_again_while_its_turn_is_skipped_is_compiled_all_the_same(submitted):
-    session = Screen(TINY).session
-    session._ask()
-    work, *first = submitted.pop()
-    session._apply(replace(TINY, width=2))
-    work(*first)  # nobody wants it now
-    assert len(submitted) == 1 and submitted.pop()[2].width == 2  # and what is wanted does not wait for it
-    session._apply(TINY)
-    assert submitted.pop()[1:] == tuple(first)
-    answer(session)
-    assert [what[1:] for what in submitted] == [tuple(first)]  # the answer was none; one after the other
-
-
-def test_programs_that_are_wanted_no_more_are_let_go(submitted):
-    session = Screen(WaveSetup(width=1, methods=("map",))).session
-    for width in (1, 2):
-        session._apply(WaveSetup(width=width, methods=("map",)))
-        work, *what = submitted.pop()
-        work(*what)
-        answer(session)
-        assert [key[0].dim for key in session._programs] == [dim_of(width)] and not submitted
-
-
-def test_what_fails_to_compile_is_no_alarm_where_it_is_wanted_no_more(submitted, monkeypatch):
-    made = Screen(TINY)
-    made.session._ask()
-    work, *first = submitted.pop()
-    monkeypatch.setattr(wave_session, "compile", lambda spec, look: made.session._apply(replace(TINY, width=2)) or 1 / 0)
-    work(*first)
-    answer(made.session)
-    assert not made.news["alarm"] and made.news.get("playing") is not False and len(submitted) == 1
-
-
-def test_a_hidden_page_compiles_nothing_more_and_goes_on_when_it_is_shown(submitted):
-    session = Screen(TINY).session
-    session._ask()
-    work, *first = submitted.pop()
-    session._sleep(True)
-    work(*first)
-    answer(session)
-    assert list(session._programs) and not submitted
-    session._sleep(False)
-    assert submitted[0][1] == "svgd"
-
-
-def refuse(spec, look):
-    raise ValueError("too much") if spec.method == "map" else RuntimeError("no such thing")
-
-
-def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_and_the_others_are(submitted, monkeypatch):
-    monkeypatch.setattr(wave_session, "compile", refuse)
-    made = Screen(TINY)
-    made.session._ask()
-    for again in (lambda: made.session._apply(TINY), lambda: made.session._play(True), made.session._reset, lambda: None):
-        for method in ("map", "svgd"):
-            assert made.news["status"].startswith(f"compiling {method.upper()}")
-            work, *what = submitted.pop()
-            assert what[0] == method and not submitted
-            made.news["playing"] = True
-            work(*what)
-            answer(made.session)
-            assert made.news["playing"] is (method == "map")
-        assert not submitted and made.news["status"] == "" and made.news["alarm"] == "RuntimeError: no such thing"
-        again()
-
-
-def test_beside_a_refused_program_the_others_train_as_fast_as_ever(monkeypatch):
-    wanted = wave_session.compile
-    monkeypatch.setattr(wave_session, "compile", lambda spec, look: wanted(spec, look) if spec.method == "map" else refuse(spec, look))
-    made = Screen(TINY)
-    made.session.wake()
-    steps = [0]
-    made.until(lambda p: p and (steps.append(p.step) or p.step > 200))
-    made.session.close()
-    assert max(np.diff(steps)) > 4 and made.news["alarm"] == "RuntimeError: no such thing" and made.news.get("playing") is not False
-
-
-def test_nobody_looking_means_nothing_is_trained():
-    made = Screen(TINY, alive=False)
-    made.session.wake()
-    made.until(lambda p: p is not None)
-    until, before, fits = time.monotonic() + 60, None, {}
-    while before != fits or set(fits) != {"svgd", "map"}:  # it comes to rest, however slow the machine is
-        assert time.monotonic() < until
-        before = fits
-        time.sleep(1)
-        fits = {name: fit.step for name, fit in made.session._fits.items()}
-    assert max(fits.values()) < 20
-    made.session.close()
 
 
 def test_the_table_has_a_row_for_every_method():
