@@ -4,7 +4,8 @@ Every frame carries all of them. `log=True` says that a plot of it wants a log a
 the read-outs beside a moving picture.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +18,18 @@ from stein_core.types import Array, Forces, State
 EXACT_DRAWS = 256  # exact samples that MMD compares with
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class View:
     """What a diagnostic may read. particles (n, p), weights (n,) with 0 for spare rows, forces at the particles,
-    gradients of the guides, sigma: bandwidth, draws (n, d): one draw of each guide, key: the run's key."""
+    gradients of the guides, squared (n, n): squared distances of the particles, sigma: bandwidth, draws (n, d): one draw of
+    each guide, key: the run's key."""
 
     problem: Problem
     particles: Array
     weights: Array
     forces: Forces
     gradients: Gradients
+    squared: Array
     sigma: Array
     draws: Array
     key: Array
@@ -43,6 +47,15 @@ class View(NamedTuple):
         location = self.problem.guide.location(self.particles)
         within = self.weights @ self.problem.guide.scale(self.particles) ** 2
         return self.real(within), self.weights @ (location - self.weights @ location) ** 2
+
+    @cached_property  # the compiler would not see that both of its readers choose the same kernel
+    def fluctuations(self) -> list[Array]:
+        """Variances of the attraction and of the repulsion over their sources, mean over the particles that they act on."""
+        x, w, g, pairs = self.particles, self.weights, self.gradients.guide, (self.squared, self.sigma)
+        k, slope = kernel_matrix(self.problem, x, *pairs)
+        mean = influence(self.problem, x, w, g, x, *pairs)
+        squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
+        return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]
 
 
 @DIAGNOSTICS.register("mixture_elbo", label="mixture ELBO", reference="SMI paper, eq. 2")
@@ -141,24 +154,16 @@ def overlap(view):
     return jnp.max(jnp.abs(gram - jnp.diag(jnp.diagonal(gram)))) / jnp.sqrt(view.problem.d)
 
 
-def _fluctuations(view):
-    problem, x, w, g = view.problem, view.particles, view.weights, view.gradients.guide
-    k, slope = kernel_matrix(problem, x)
-    mean = influence(problem, x, w, g, x, length(problem, x)[0], view.sigma)
-    squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
-    return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]
-
-
 @DIAGNOSTICS.register("driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
 def driving_noise(view):
     "Variance of k(x_j, x) grad log p(x_j) over particles j, mean over particles x: it grows with d."
-    return _fluctuations(view)[0]
+    return view.fluctuations[0]
 
 
 @DIAGNOSTICS.register("repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
 def repulsion_noise(view):
     "Variance of grad_1 k(x_j, x) over particles j, mean over particles x: it falls with d."
-    return _fluctuations(view)[1]
+    return view.fluctuations[1]
 
 
 def _size(force, weights):
@@ -231,8 +236,8 @@ def mmd(view):
 def measured(problem: Problem, key, state: State, forces: Forces):
     """Every diagnostic at a state, in the registry's order, as one vector; key: this step's."""
     g = gradients(problem, key, state.particles)  # the same draws as the step's
-    _, sigma = length(problem, state.particles)
+    squared, sigma = length(problem, state.particles)
     n = state.particles.shape[0]
     draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
-    view = View(problem, state.particles, problem.weights(n), forces, g, sigma, draws, state.key)
+    view = View(problem, state.particles, problem.weights(n), forces, g, squared, sigma, draws, state.key)
     return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])

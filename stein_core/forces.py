@@ -230,9 +230,8 @@ def interact(problem: Problem, key: Array, particles: Array, alpha: Array, dampi
     return Forces(attract, alpha * repulse)
 
 
-def kernel_matrix(problem: Problem, particles: Array) -> tuple[Array, Array]:
-    """k(psi_i, psi_l) and |grad_1 k(psi_i, psi_l)|^2, (n, n) each, for the problem's kernel and bandwidth."""
-    squared, sigma = length(problem, particles)
+def kernel_matrix(problem: Problem, particles: Array, squared: Array, sigma: Array) -> tuple[Array, Array]:
+    """k(psi_i, psi_l) and |grad_1 k(psi_i, psi_l)|^2, (n, n) each, for the problem's kernel. squared, sigma: of `length`."""
     inner = particles @ particles.T
     norms = jnp.broadcast_to(jnp.diagonal(inner), inner.shape)
 

@@ -125,8 +125,8 @@ def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open
 
 
 def test_a_click_on_a_point_opens_its_run(open_page):
-    tab = open_page("?page=collapse&methods=svgd&dims=8,9&particles=4&seeds=1")
-    tab.button("Run 2 runs").click()
+    tab = open_page("?page=collapse&methods=svgd&dims=8,9&particles=4&seeds=2")
+    tab.button("Run 4 runs").click()
     tab.wait(f"({CHART})()?.points.length === 2")
     here = tab.page.get_by_text("You are here: SVGD on Gaussian, d = 8, n = 4, seed 0").first
     end = time.monotonic() + PATIENCE
