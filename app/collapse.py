@@ -140,7 +140,7 @@ class Grid:
 
     def to_python(self) -> str:
         """A script that runs this grid and prints its rows."""
-        lines = ["from stein_core.sweeps import Store, run_sweep, variance_collapse", "", "recipes = ["]
+        lines = ["from stein_core.store import Store", "from stein_core.sweeps import run_sweep, variance_collapse", "", "recipes = ["]
         for call in self.calls():
             lines += ["    *variance_collapse(", *(f"        {k}={v!r}," for k, v in call.items()), "    ),"]
         lines += ["]", 'for row in run_sweep(recipes, Store("sweeps.sqlite")):']

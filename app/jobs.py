@@ -17,7 +17,8 @@ from app.limits import LIMITS
 from app.stream import SHARE
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
-from stein_core.sweeps import Store, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import run_sweep
 
 log = logging.getLogger(__name__)
 THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2  # of a sweep: the pages that play want the other cores

@@ -22,7 +22,8 @@ from stein_core.batches import RULES, Stop
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.nuts import Reference, run_nuts, save_reference
 from stein_core.registry import short
-from stein_core.sweeps import SWEEPS, Store, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import SWEEPS, run_sweep
 from stein_core.wave import GRID, WIDTHS, dim_of
 
 MOST_SEEDS = 10_000

@@ -12,12 +12,10 @@ import hashlib
 import itertools
 import json
 import os
-import sqlite3
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Callable, Iterable
 
 import jax
@@ -26,10 +24,10 @@ from stein_core.batches import Stop, program_of, run_batch
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
 from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, short, unknown
+from stein_core.store import Store
 
 SWEEPS = Registry("sweep")
 RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
-PATIENCE = 30.0  # seconds to wait for another process that writes the store
 LOOK = 0.2  # seconds between two looks whether to stop
 LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
@@ -115,70 +113,6 @@ def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]
         "made": datetime.date.today().isoformat(), "device": device_name(), "jax": jax.__version__,
         **result["metrics"], "recipe": {**recipe.to_dict(), "changes": result["changes"]},
     }  # fmt: skip
-
-
-class Store:
-    """The rows of sweeps in one SQLite file, safe for several threads and processes.
-
-    A file that is not a database is set aside under another name (`set_aside` says which) and a new one is begun.
-    Raises ValueError, naming the path, where the folder does not exist or the path is a folder.
-    """
-
-    def __init__(self, path: str | Path):
-        self.path, self.set_aside = Path(path), None
-        if not self.path.parent.is_dir():
-            raise ValueError(f"store = {short(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
-        if self.path.is_dir():
-            raise ValueError(f"store = {short(path)!r} is a folder; allowed: a file in a folder that exists.")
-        self._lock = threading.Lock()
-        try:
-            self._open()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # locked, read-only, disk full: the file itself is sound
-                raise
-            self._db.close()
-            self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-            os.replace(self.path, self.set_aside)
-            self._open()
-
-    def _open(self):
-        self._db = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:  # for this SQLite itself does not always wait
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.05)
-        self._db.execute("CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
-        if self._db.execute("PRAGMA quick_check").fetchone() != ("ok",):
-            raise sqlite3.DatabaseError("damaged")
-        self._db.commit()
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Keep a row, on disk when this returns; a key that is there already stays as it is. Raises OSError where there is
-        no room for it."""
-        try:
-            with self._lock, self._db:
-                self._db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (row["key"], json.dumps(row)))
-        except sqlite3.OperationalError as error:
-            raise OSError(f"{self.path.name} takes no more rows: {error}. Those that it has are kept.") from error
-
-    def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
-        """All rows in the order in which they came, or those of `keys` in their order."""
-        with self._lock:
-            if keys is None:
-                found = self._db.execute("SELECT row FROM rows ORDER BY rowid").fetchall()
-            else:
-                one = "SELECT row FROM rows WHERE key = ?"
-                found = [hit for key in keys for hit in self._db.execute(one, (key,))]
-        return [json.loads(text) for (text,) in found]
-
-    def close(self) -> None:
-        """No more of it: the file can be moved then."""
-        self._db.close()
 
 
 def batches_of(recipes: Iterable[Recipe], stop: Stop, lanes: int) -> list[list[Recipe]]:

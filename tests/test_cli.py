@@ -28,7 +28,7 @@ from stein_core import (
     collect,
     stream,
 )  # fmt: skip
-from stein_core.sweeps import Store
+from stein_core.store import Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]

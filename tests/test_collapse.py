@@ -14,7 +14,8 @@ from app.collapse_run import record
 from app.replay import goals_of, link_of
 from app.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
-from stein_core.sweeps import Store, canonical, key_of, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import canonical, key_of, run_sweep
 
 SMALL = Grid(methods=("svgd",), dims=(5,), particles=(4,), seeds=1)
 

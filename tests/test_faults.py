@@ -21,7 +21,8 @@ from stein_core.machine import bytes_needed, check_memory
 from stein_core.nuts import run_nuts
 from stein_core.recipe import target_of, traced
 from stein_core.runner import assemble
-from stein_core.sweeps import SWEEPS, Store, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import SWEEPS, run_sweep
 from stein_core.wave import dim_of
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),

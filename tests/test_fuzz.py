@@ -22,7 +22,7 @@ from app.wave_setup import LONGEST, WaveSetup, read_points
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli
 from stein_core.nuts import load_reference
-from stein_core.sweeps import Store
+from stein_core.store import Store
 
 CASES = settings(
     max_examples=int(os.environ.get("STEINLAB_FUZZ", 40)),

@@ -17,7 +17,7 @@ from app.replay import Replay
 from app.wave_nuts import NutsJob
 from app.wave_setup import WaveSetup
 from stein_core import batches, nuts
-from stein_core.sweeps import Store
+from stein_core.store import Store
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
 
@@ -151,7 +151,7 @@ def test_the_end_of_the_process_does_not_wait_for_a_sweep(tmp_path):
     script = """
 import time
 from app import jobs
-from stein_core.sweeps import Store
+from stein_core.store import Store
 kept = Store({path!r})
 jobs.store = lambda: kept
 jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled, rest: [

@@ -15,7 +15,8 @@ import pytest
 from stein_core import Recipe, Spec, keep_compiled, sweeps
 from stein_core.batches import Stop, program_of
 from stein_core.recipe import capacity_for
-from stein_core.sweeps import LANES, SWEEPS, Store, batches_of, canonical, key_of, row_of, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import LANES, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
 
 ROOT = Path(__file__).parents[1]
 STOP = Stop(stages=1, most=700)
@@ -24,7 +25,8 @@ GRID = {"methods": ("langevin", "ensemble"), "dims": (1, 2, 3, 4), "particles": 
 SCRIPT = f"""
 import sys, time
 from stein_core.batches import Stop
-from stein_core.sweeps import SWEEPS, Store, run_sweep
+from stein_core.store import Store
+from stein_core.sweeps import SWEEPS, run_sweep
 import stein_core
 stein_core.keep_compiled()
 def slowly(row, done, total, left):
@@ -219,9 +221,37 @@ def test_a_damaged_store_is_set_aside(tmp_path):
         Store(tmp_path / "no" / "s.sqlite")
 
 
+@pytest.mark.parametrize("opened", [False, True])
+def test_damage_inside_a_store_is_found_whether_it_is_open_or_not(tmp_path, opened):
+    """Its first page, which says that it is a database, is as it was."""
+    path = tmp_path / "s.sqlite"
+    store = Store(path)
+    for key in "abc":
+        store.add({"key": key, "text": key * 9000})
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other = sqlite3.connect(path)  # as another process, which keeps the log of changes there
+    other.execute("INSERT INTO rows VALUES ('e', ?)", (json.dumps({"key": "e"}),))
+    other.commit()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 3)
+    if opened:
+        store._db.execute("PRAGMA shrink_memory")  # it reads the file again, as after many other rows
+    else:
+        store.close()
+        store = Store(path)
+        assert store.set_aside
+    assert store.rows() == [] and store.set_aside.stat().st_size > 4 * 4096
+    store.add({"key": "d"})
+    assert store.rows(["a", "d"]) == [{"key": "d"}]
+    store.close()
+    other.close()
+    assert Store(path).rows() == [{"key": "d"}]
+
+
 def test_a_locked_store_is_not_a_damaged_one(tmp_path, monkeypatch):
     path = tmp_path / "s.sqlite"
-    monkeypatch.setattr(sweeps, "PATIENCE", 0.1)
+    monkeypatch.setattr("stein_core.store.PATIENCE", 0.1)
     holder = sqlite3.connect(path)
     holder.execute("CREATE TABLE something (x)")
     holder.commit()
