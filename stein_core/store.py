@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Iterable
 
@@ -39,6 +40,7 @@ class Store:
             self._begin_anew()
 
     def _open(self):
+        self._file = self._inode()
         self._db = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
         until = time.monotonic() + PATIENCE
         while True:
@@ -53,12 +55,19 @@ class Store:
         if self._db.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("damaged")
         self._db.commit()
+        self._file = self._inode()
+
+    def _inode(self) -> int | None:
+        return self.path.stat().st_ino if self.path.exists() else None
 
     def _begin_anew(self):
         self._db.close()
-        self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-        os.replace(self.path, self.set_aside)
-        self._open()  # a log of changes that another process keeps is not taken for that of an empty file
+        if self._inode() == self._file:  # else another process has been here before
+            self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+            for part in ("", "-wal", "-shm"):  # else who still has the damaged file open would write into the new one's log
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{part}", f"{self.set_aside}{part}")
+        self._open()
 
     def _sound(self, work: Callable[[], Any]) -> Any:
         """What `work` gives, of a new file where this one is found to be damaged. Under the lock."""
@@ -69,7 +78,7 @@ class Store:
                 if getattr(error, "sqlite_errorcode", None) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                     raise
                 self._begin_anew()
-                log.warning("%s was damaged; it is now %s and a new one is begun.", self.path, self.set_aside)
+                log.warning("%s was damaged; what it was is set aside and a new one is begun.", self.path)
                 return work()
 
     def add(self, row: dict[str, Any]) -> None:

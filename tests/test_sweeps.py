@@ -221,23 +221,23 @@ def test_a_damaged_store_is_set_aside(tmp_path):
         Store(tmp_path / "no" / "s.sqlite")
 
 
-@pytest.mark.parametrize("opened", [False, True])
-def test_damage_inside_a_store_is_found_whether_it_is_open_or_not(tmp_path, opened):
-    """Its first page, which says that it is a database, is as it was."""
-    path = tmp_path / "s.sqlite"
-    store = Store(path)
+def harm(store, path):
+    """Damage inside a store: its first page, which says that it is a database, is as it was."""
     for key in "abc":
         store.add({"key": key, "text": key * 9000})
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    other = sqlite3.connect(path)  # as another process, which keeps the log of changes there
-    other.execute("INSERT INTO rows VALUES ('e', ?)", (json.dumps({"key": "e"}),))
-    other.commit()
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096 * 3)
-    if opened:
-        store._db.execute("PRAGMA shrink_memory")  # it reads the file again, as after many other rows
-    else:
+    store._db.execute("PRAGMA shrink_memory")  # it reads the file again, as after many other rows
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_damage_inside_a_store_is_found_whether_it_is_open_or_not(tmp_path, opened):
+    path = tmp_path / "s.sqlite"
+    store = Store(path)
+    harm(store, path)
+    if not opened:
         store.close()
         store = Store(path)
         assert store.set_aside
@@ -245,8 +245,17 @@ def test_damage_inside_a_store_is_found_whether_it_is_open_or_not(tmp_path, open
     store.add({"key": "d"})
     assert store.rows(["a", "d"]) == [{"key": "d"}]
     store.close()
-    other.close()
     assert Store(path).rows() == [{"key": "d"}]
+
+
+def test_of_two_that_find_a_store_damaged_the_second_takes_what_the_first_has_begun(tmp_path):
+    path = tmp_path / "s.sqlite"
+    first, second = Store(path), Store(path)
+    harm(first, path)
+    second._db.execute("PRAGMA shrink_memory")
+    assert first.rows() == [] and first.set_aside
+    first.add({"key": "d"})
+    assert second.rows() == [{"key": "d"}] and not second.set_aside and len(list(tmp_path.glob("*damaged-*[0-9]"))) == 1
 
 
 def test_a_locked_store_is_not_a_damaged_one(tmp_path, monkeypatch):
