@@ -4,6 +4,8 @@ import linecache
 import logging
 import traceback
 
+from stein_core.registry import short
+
 
 def refused(error: BaseException) -> bool:
     """Whether a check of ours has raised this ValueError or OSError on purpose: numpy, JAX and Python raise some too, and
@@ -20,4 +22,5 @@ def note(log: logging.Logger, what: str, error: BaseException) -> str:
         log.warning("%s: refused: %s", what, error)
         return str(error)
     log.error(what, exc_info=error)
-    return f"{type(error).__name__}: {error}"
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {short(first_line)}"

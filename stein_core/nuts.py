@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import NUTS
 
+from stein_core.machine import bytes_allowed
 from stein_core.recipe import Spec, check_knobs, target_of
 from stein_core.registry import TARGETS, Knob, short
 from stein_core.runner import make_room
@@ -39,8 +40,8 @@ def run_nuts(
     knobs: the target's own, "target.noise" say. Each chain starts at a draw of N(0, (spread target.scale)^2) and adapts
     on its own for `warmup` steps. report: (steps done, steps in all, seconds left), at most ten times a second
     while it warms up, then after every step. cancelled: asked as often, and may take its time to answer.
-    Raises ValueError for a target without a regression function, for knobs or numbers out of range, and where memory maps
-    run short.
+    Raises ValueError for a target without a regression function, for knobs or numbers out of range, and where memory or
+    memory maps run short.
     """
     spec = Spec(target, dim, "map")
     counts = ("chains", chains, 1, 1000), ("warmup", warmup, 1, MOST), ("samples", samples, 1, MOST)
@@ -53,6 +54,12 @@ def run_nuts(
     made = entry.make(spec.dim, **jax.tree.map(np.float32, own)) if own else target_of(spec)
     if made.predict is None:
         raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
+    need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array
+    if need > allowed:
+        raise ValueError(
+            f"chains = {chains} and samples = {samples} would need about {need / 1e9:.1f} GB; allowed: {allowed / 1e9:.1f} GB "
+            "(STEINLAB_MEMORY_GB). Take fewer."
+        )
 
     make_room()
     with jax.default_matmul_precision("highest"):

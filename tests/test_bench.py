@@ -43,6 +43,9 @@ def test_a_floor_is_arithmetic_or_memory():
     case = bench.svgd_case(100, 50)
     assert bench.floor(case, RATE) == pytest.approx(4 * case.touched / 1e10)
     assert bench.floor(case, {**RATE, "bytes": 1e15}) == pytest.approx(case.matmul / 1e11)
+    case, fast = bench.smi_case(20, 50), {**RATE, "bytes": 1e15}
+    assert bench.floor(case, fast) == pytest.approx(case.matmul / 1e11)
+    assert bench.floor(case, fast, drawn=True) == pytest.approx(case.matmul / 1e11 + 20 * 10 * 50 / 1e8)
 
 
 def test_every_particle_and_draw_is_evaluated_once():

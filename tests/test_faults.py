@@ -85,6 +85,13 @@ def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compile
         run_batch(SWEEPS["variance-collapse"].make(methods=("svgd",), dims=(3,), particles=(7,)), Stop())
 
 
+def test_nuts_that_would_not_fit_into_memory_is_refused_before_it_begins(monkeypatch):
+    monkeypatch.setattr("stein_core.nuts.make_room", lambda: pytest.fail("it begins"))
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "1")
+    with pytest.raises(ValueError, match="samples = 1000000 would need about 3.2 GB; allowed: 1.0 GB"):
+        run_nuts("wave", dim_of(2), {}, np.zeros(100), samples=10**6)
+
+
 def test_a_full_disk_ends_a_sweep_with_its_rows_kept_and_it_goes_on_later(tmp_path):
     recipes = SWEEPS["variance-collapse"].make(methods=("langevin",), dims=(1, 2, 3), particles=(6,), seeds=8)
     stop = Stop(stages=1, most=700)

@@ -75,11 +75,15 @@ def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_trace
         caplog.clear()
         with pytest.raises(ValueError) as caught:
             work()
-        note(logging.getLogger("app"), "work", caught.value)
+        assert "\n" not in note(logging.getLogger("app"), "work", caught.value)
         return caplog.text
+
+    def long():
+        exec("raise ValueError('much ' * 100 + chr(10) + 'and more')")
 
     assert "Traceback" not in noted(lambda: METHODS["none"])
     assert "Traceback" in noted(lambda: control("n", (1, 2), False))  # Python's own, from a line of ours
+    assert "and more" in noted(long)  # the log has it all
 
 
 def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch):

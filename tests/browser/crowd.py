@@ -89,10 +89,11 @@ async def crowd(server: Server, options) -> None:
         waits = sorted(1000 * wait for v in playing for wait in v.waits)
         print(f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most {rates[-1]:.1f}")
         print(f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
-              f"most {waits[-1]:.0f} ms ({len(waits)} moves)")  # fmt: skip
+              f"most {waits[-1]:.0f} ms ({len(waits)} of {sum(v.asked for v in playing)} moves)")  # fmt: skip
         print(f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU")
     print(f"visitors: {100 * (time.process_time() - own) / seconds:.0f} % of a core")
-    print(f"server: {100 * spent / seconds:.0f} % of a core, {memory(pid):.0f} MB, {(memory(pid) - before) / everyone:.1f} MB a visitor")
+    share = 100 * spent / seconds
+    print(f"server: {share:.0f} % of a core, {memory(pid):.0f} MB; a visitor {share / everyone:.1f} %, {(memory(pid) - before) / everyone:.1f} MB")
 
 
 def main():

@@ -53,7 +53,7 @@ def main():
     server = Server(Path(tempfile.mkdtemp()), (), environment)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
-        started = time.perf_counter()
+        empty, started = memory(server.process.pid), time.perf_counter()
         query = f"?target=oring&methods={options.methods}&method.particles={options.particles}"
         tab = Tab(browser, server, query)
         print(f"first frame after {time.perf_counter() - started:.1f} s")
@@ -72,7 +72,7 @@ def main():
             print(f"the other sessions: {min(beside):.1f} to {max(beside):.1f} frames/s")
         print(f"frames that have come and are not painted: at most {tab.page.evaluate('window.__behind'):.0f}")
         kilobytes, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
-        print(f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share:.0%} of a core")
+        print(f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share / options.sessions:.0%} of a core for a page")
 
         slider = tab.page.get_by_role("slider", name="alpha").first
         times = []
@@ -87,7 +87,7 @@ def main():
 
         first = memory(server.process.pid)
         time.sleep(60 * options.minutes)
-        print(f"server memory {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)")
+        print(f"server memory {empty:.0f} MB before the first visit, {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)")
         tab.close()
         browser.close()
     server.stop()

@@ -29,7 +29,8 @@ RUN = "Session"  # the name of the thread of a page of particles
 def proxied(tmp_path):
     """Two servers and the address of the proxy before them."""
     if not shutil.which("nginx"):
-        pytest.skip("no nginx found: install nginx to try the proxy")
+        message = "no nginx found: install nginx to try the proxy"
+        pytest.fail(message) if os.environ.get("STEINLAB_REQUIRE_BROWSER") else pytest.skip(message)
     port = free_port()
     servers = []
     for name in "ab":
@@ -55,7 +56,7 @@ def proxied(tmp_path):
 
 def test_visitors_stay_on_the_process_that_their_cookie_says(chromium, proxied):
     with urllib.request.urlopen(proxied[0].url.replace("/app", "/liveness")) as answer:
-        assert answer.status == 200
+        assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
 
     def visits() -> list[int]:
         return [server.log().count("WebSocket connection opened") for server in proxied]

@@ -23,12 +23,13 @@ AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the 
 
 class Visitor:
     """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose answers
-    are timed in waits (seconds). said: the last text that tells how far a job is."""
+    are timed in waits (seconds), asked: how often it was. said: the last text that tells how far a job is."""
 
     def __init__(self, url: str, query: str = "", turns: bool = False):
         self.url, self.query, self.turns = url, query, turns
         self.pictures: list[float] = []
         self.waits: list[float] = []
+        self.asked = 0
         self.bytes, self.last, self.row, self.said = 0, None, 0, ""
         self.visible, self.repulsion = True, 0.0
         self._turned: tuple[float, Any] | None = None
@@ -61,6 +62,7 @@ class Visitor:
 
     async def turn(self, label: str, value: float) -> None:
         """Move a slider to a stop or value. Of alpha the answer is the first picture whose repulsion has jumped."""
+        self.asked += 1
         self._turned = (time.monotonic(), self.repulsion) if self.turns else None
         await self._change(self.widget(label)["attributes"]["data"]["id"], "value", value)
 
