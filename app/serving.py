@@ -106,7 +106,7 @@ class Garbage:
     half a second where thirty are open, and Panel asks for it a few seconds after one is closed. What is there when a page
     has been loaded is frozen, which takes it out of such searches, until MOST pages have ended or nobody plays."""
 
-    MOST = 5  # a closed page holds 20 to 60 MB
+    MOST = 5  # a closed page holds 13 to 55 MB
     SOON, LATER = 10.0, 30.0  # seconds
 
     def __init__(self):
