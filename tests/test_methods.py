@@ -267,12 +267,13 @@ def ten_bits(x):
     return ((np.float32(x).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def test_the_force_is_that_of_full_float32():
+@pytest.mark.parametrize("n, d", [(20, 50), (100, 50), (500, 1000)])
+def test_the_force_is_that_of_full_float32(n, d):
     """On a GPU too: `stein_core.runner` asks for it. Ten bits are wrong by a hundred times the tolerance."""
-    stepper = compile(Spec("gaussian", 50, "svgd", capacity=128))
-    knobs = {"method.particles": 100}
+    stepper = compile(Spec("gaussian", d, "svgd", capacity=n))
+    knobs = {"method.particles": n}
     frame = stepper.look(stepper.reset(0, knobs), knobs, measure=False)
-    x, n = np.float64(frame.particles), 100
+    x = np.float64(frame.particles)
     r2 = ((x[:, None] - x) ** 2).sum(-1)
     h = np.median(r2[np.triu_indices(n, 1)]) / np.log(n)
 
