@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.serving import GARBAGE, forget_page
+from app.serving import GARBAGE, forget_page, soon
 
 
 @dataclass
@@ -63,8 +63,10 @@ def here() -> Place:
 def served(doc: Document) -> Place:
     """The place of a notebook under `panel serve`."""
 
+    post = soon(doc)
+
     def later(call):  # until the document is loaded, Panel drops what changes
-        doc.add_next_tick_callback(lambda: pn.state.onload(call))
+        post(lambda: pn.state.onload(call))
 
     def leave(context):
         _served.pop(doc, None)  # a weak dictionary keeps what its own values refer to

@@ -101,6 +101,20 @@ class Unbusy:
             self._process_event(event)
 
 
+def soon(document):
+    """A function for any thread that runs another one on the event loop soon, and nothing where the page has ended: while
+    a document is taken apart Bokeh raises whatever its missing parts make it raise."""
+
+    def later(call):
+        try:
+            document.add_next_tick_callback(call)
+        except AttributeError:
+            if hasattr(document.callbacks, "_change_callbacks"):
+                raise
+
+    return later
+
+
 class Garbage:
     """When Python looks through all that lives for what nobody can reach any more: all pages stand still meanwhile, for
     half a second where thirty are open, and Panel asks for it a few seconds after one is closed. What is there when a page

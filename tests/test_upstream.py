@@ -47,6 +47,7 @@ from app.serving import (
     forget_page,
     keep_tracebacks,
     leave_links_alone,
+    soon,
     stay_local,
 )  # fmt: skip
 from app.wave_parts import Upload
@@ -90,6 +91,19 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
     closed.connection._session = Mock()
     ws.WSHandler.on_close(closed)
     assert closed.application.client_lost.called
+
+
+def test_bokeh_fails_on_what_a_thread_tells_a_page_that_has_ended():
+    document = Document()
+    soon(document)(print)
+    assert len(document.session_callbacks) == 1
+    document.callbacks.destroy()
+    with pytest.raises(AttributeError):  # else app.serving.soon can go
+        document.add_next_tick_callback(print)
+    soon(document)(print)
+    open_one = Mock(callbacks=Document().callbacks, add_next_tick_callback=Mock(side_effect=AttributeError))
+    with pytest.raises(AttributeError):
+        soon(open_one)(print)
 
 
 def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):

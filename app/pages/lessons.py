@@ -13,6 +13,7 @@ from panel.custom import JSComponent
 from app.heard import Heard, one_of
 from app.lessons import Lesson, Reading, Result, lessons
 from app.place import Place
+from app.serving import soon
 from app.text import BUSY, Text, code_html, markdown_html, prose
 from stein_core.registry import short, whole
 
@@ -47,7 +48,7 @@ class Lessons:
     """See `app.shell` for the contract of a page. shown: how many cells are on screen."""
 
     def __init__(self, shell, query: dict[str, str]):
-        self.shell, self.later = shell, pn.state.curdoc.add_next_tick_callback
+        self.shell, self.later = shell, soon(pn.state.curdoc)
         self.far: dict[str, int] = {}  # lesson -> the most cells seen
         self.reading: Reading | None = None
         self.begun = False  # nothing runs before the page is there
