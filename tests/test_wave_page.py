@@ -235,6 +235,14 @@ def test_measurements_that_nobody_waits_for_any_more_are_left_out(nuts):
     assert not any(wanted() for *_, wanted in work)
 
 
+def test_the_recovery_table_is_filled_before_a_browser_has_it():
+    panel, seen = Recovery(print, print), []
+    panel.column.param.watch(lambda event: seen.append((panel.origin.object, panel.table.object)), "objects")
+    panel.panel.active = [0]
+    ((origin, table),) = seen
+    assert origin.startswith("Ours: 100 runs") and "<table" in table
+
+
 def test_the_last_rows_of_a_job_are_in_the_table():
     panel = Recovery(print, print)
     panel.panel.active = [0]
