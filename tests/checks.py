@@ -36,8 +36,8 @@ def finished(coroutine, seconds=180):
         return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()
 
 
-def until(happened, seconds=60):
-    """Wait for it."""
+def until(happened, seconds=180):
+    """Wait for it: what comes at once on a quiet machine may wait for a compile on a busy one."""
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end
