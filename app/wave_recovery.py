@@ -58,7 +58,7 @@ class Recovery:
         self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
         self.table, self.origin = pn.pane.HTML("", margin=(4, 8)), pmui.Typography("", variant="caption", margin=(2, 10))
-        self.show()  # before a browser has them: a change that comes while one builds a Typography is lost on it
+        self.show()  # before a browser has them: a busy one was seen to miss what came right after
         text = {"variant": "caption", "sizing_mode": "stretch_width", "margin": (2, 10)}
         self.column[:] = [
             pmui.Typography(ABOUT, **text), self.table, self.origin, pmui.FlexBox(self.inflated, align_items="center"),
