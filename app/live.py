@@ -15,6 +15,7 @@ import panel_material_ui as pmui
 
 from app.controls import WIDTH, place, widget
 from app.limits import LIMITS
+from app.serving import soon
 from app.session import FIRST_CAPACITY, Session
 from app.setup import Setup, all_knobs
 from app.stream import Mailbox, Streamer
@@ -53,7 +54,7 @@ class Live:
         setup, problems = Setup.from_query(query, self.plain)
         if unfit := self.unfit(setup):
             setup, problems = self.plain, [*problems, unfit]
-        later = pn.state.curdoc.add_next_tick_callback
+        later = soon(pn.state.curdoc)
         self.shell = shell
         self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
         self.step, self.rate = 0, 0.0

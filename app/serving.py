@@ -103,13 +103,13 @@ class Unbusy:
 
 def soon(document):
     """A function for any thread that runs another one on the event loop soon, and nothing where the page has ended: while
-    a document is taken apart Bokeh raises whatever its missing parts make it raise."""
+    a document is taken apart, first of all its roots, Bokeh raises whatever its missing parts make it raise."""
 
     def later(call):
         try:
             document.add_next_tick_callback(call)
-        except AttributeError:
-            if hasattr(document.callbacks, "_change_callbacks"):
+        except Exception:
+            if hasattr(document, "_roots"):
                 raise
 
     return later

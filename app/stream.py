@@ -12,7 +12,8 @@ WRAP = 2**24  # float32 counts exactly up to here, and the number travels as flo
 class Mailbox:
     """News from a worker thread to the event loop: a call merges a dict into what waits, one delivery takes it all.
 
-    schedule: runs a function on the event loop soon. deliver: called there with the merged dict, in order.
+    schedule: runs a function on the event loop soon, see `app.serving.soon`. deliver: called there with the merged dict,
+    in order.
     """
 
     def __init__(self, schedule: Callable[[Callable], None], deliver: Callable[[dict], None]):
@@ -21,15 +22,12 @@ class Mailbox:
         self._waiting: dict = {}
 
     def __call__(self, news: dict) -> None:
-        """Any thread. News for a page that is gone is dropped."""
+        """Any thread."""
         with self._lock:
             first = not self._waiting
             self._waiting |= news
         if first:
-            try:
-                self._schedule(self._flush)
-            except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
-                pass
+            self._schedule(self._flush)
 
     def _flush(self) -> None:
         with self._lock:
@@ -81,7 +79,7 @@ class Streamer:
     """Back-pressure between one worker thread and one browser page.
 
     send: called on the event loop with a float32 vector whose element 0 is its sequence number.
-    schedule: runs a function on the event loop soon (`doc.add_next_tick_callback`).
+    schedule: runs a function on the event loop soon, see `app.serving.soon`.
     window: how many frames may be under way without an acknowledgement. share: says how soon the next one may be made.
     """
 
@@ -172,10 +170,7 @@ class Streamer:
         if self._waiting is None or self._scheduled or self._in_flight() >= self._window:
             return
         self._scheduled, self._asked = True, time.monotonic()
-        try:
-            self._schedule(self._flush)
-        except Exception:  # noqa: BLE001  whatever a destroyed document raises, no one is left to tell
-            self.close()
+        self._schedule(self._flush)
 
     def _flush(self) -> None:
         with self._changed:

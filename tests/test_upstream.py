@@ -94,14 +94,16 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
 
 
 def test_bokeh_fails_on_what_a_thread_tells_a_page_that_has_ended():
-    document = Document()
+    document, session = Document(), lambda event: None
+    document.on_change(session)
     soon(document)(print)
     assert len(document.session_callbacks) == 1
-    document.callbacks.destroy()
+    document.destroy(session)
     with pytest.raises(AttributeError):  # else app.serving.soon can go
         document.add_next_tick_callback(print)
     soon(document)(print)
-    open_one = Mock(callbacks=Document().callbacks, add_next_tick_callback=Mock(side_effect=AttributeError))
+    open_one = Document()
+    open_one.callbacks.destroy()
     with pytest.raises(AttributeError):
         soon(open_one)(print)
 

@@ -18,6 +18,7 @@ from app.collapse_settings import CHOICE, Settings
 from app.job_bar import progress
 from app.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
+from app.serving import soon
 from app.stream import Mailbox
 
 BUTTON = {"size": "small", "margin": (4, 4)}
@@ -50,7 +51,7 @@ class Collapse:
         self.found = None  # what was looked up and is not drawn yet
         self.arrived = False  # whether the browser has the page: news can overtake a page that is still on its way,
         self.loaded = False  # and is dropped until the document is loaded
-        self.post = Mailbox(pn.state.curdoc.add_next_tick_callback, self.told)
+        self.post = Mailbox(soon(pn.state.curdoc), self.told)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
         self.replay = Replay(self.post)

@@ -12,6 +12,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.job_bar import BUTTON
+from app.serving import soon
 from app.stream import Mailbox, Streamer
 from app.wave_controls import Controls
 from app.wave_figures import Widths, narrowing, shipped_rows, spreads
@@ -32,7 +33,7 @@ class WavePage:
     """See `app.shell` for the contract of a page. setup: what is shown; a session for each of its networks trains it."""
 
     def __init__(self, shell, query: dict[str, str]):
-        self.shell, self.later = shell, pn.state.curdoc.add_next_tick_callback
+        self.shell, self.later = shell, soon(pn.state.curdoc)
         # Until the document is loaded Panel drops what changes, and the stage moves before that: news waits for it.
         self.loaded = lambda told: self.later(lambda: pn.state.onload(told))
         self.setup, problems = WaveSetup.from_query(query)
