@@ -155,16 +155,14 @@ from stein_core.store import Store
 kept = Store({path!r})
 jobs.store = lambda: kept
 jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled, rest: [
-    work.result() for work in [executor.submit(time.sleep, 20) for recipe in recipes]
+    work.result() for work in [executor.submit(time.sleep, 600) for recipe in recipes]
 ]
 jobs.PATIENCE = 0.2
 jobs.LINE.add(jobs.SweepJob([1, 2]))
 time.sleep(0.3)
-print(time.time())
 """.format(path=str(tmp_path / "rows.sqlite"))
     done = subprocess.run([sys.executable, "-c", script], cwd=SHIPPED.parents[1], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert time.time() - float(done.stdout) < 3
 
 
 def test_work_that_nobody_waits_for_says_once_that_it_failed(caplog):
