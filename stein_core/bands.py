@@ -15,9 +15,9 @@ from numpyro.diagnostics import hpdi, split_gelman_rubin
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from stein_core.assembly import assemble
 from stein_core.recipe import Spec, target_of, traced
 from stein_core.registry import TARGETS
-from stein_core.runner import assemble
 
 NOISY = 400  # draws of y, at least, of which a band is made
 

@@ -18,11 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.assembly import assemble, entries_of
 from stein_core.diagnostics import DIAGNOSTICS, measured
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
 from stein_core.registry import METHODS, TARGETS, Knob, short, unknown
-from stein_core.runner import assemble, entries_of, is_finite, make_room
+from stein_core.runner import is_finite, make_room
 from stein_core.types import State
 
 FAST, SLOW = 35, 350  # steps of the two moving means (SMI paper, sec. 6)

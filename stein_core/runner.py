@@ -17,49 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.diagnostics import DIAGNOSTICS, measured
-from stein_core.forces import Problem, normal
+from stein_core.assembly import assemble, entries_of, meter_of
 from stein_core.machine import check_maps, check_memory, maps_used, trim_memory
 from stein_core.recipe import Recipe, Spec, target_of, traced
-from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.types import Forces, Frame, Guide, Method, State, Target
+from stein_core.registry import METHODS
+from stein_core.types import Frame, State
 
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
 WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
-
-
-def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
-    """The problem and the method that a spec and (traced) knobs say; mask: see `forces.Problem`."""
-
-    def own(group, entry):
-        return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
-
-    target_entry, guide_entry, method_entry = TARGETS[spec.target], GUIDES[spec.guide], METHODS[spec.method]
-    if target_entry.knobs:
-        target = target_entry.make(target.dim, **own("target", target_entry))
-    guide: Guide = guide_entry.make(target.dim, mask, **own("guide", guide_entry))
-
-    def start(key, n):
-        shift = knobs["init.shift"] * jnp.eye(1, target.dim)
-        offset = knobs["init.spread"] * normal(key, (n,), target.dim) + shift
-        where = jnp.float32(target.center) + jnp.float32(target.scale) * offset
-        return guide.init(where if mask is None else where * mask)
-
-    problem = Problem(
-        target=target,
-        guide=guide,
-        optimizer=OPTIMIZERS[spec.optimizer].make(knobs["method.step_size"]),
-        draws=spec.draws,
-        m=jnp.float32(1.0) if method_entry.facts.get("single") else knobs["method.particles"],
-        kernel=knobs["kernel.name"],
-        rule=knobs["bandwidth.rule"],
-        factor=knobs["bandwidth.factor"],
-        step_size=knobs["method.step_size"],
-        start=start,
-        mask=mask,
-    )
-    return problem, method_entry.make(problem, **own("method", method_entry))
 
 
 class Stepper:
@@ -79,10 +45,10 @@ class Stepper:
         self.knobs = spec.knobs()
         self._single = METHODS[spec.method].facts.get("single", False)
         own = weakref.proxy(self)  # else a program would hold its Stepper, and only a search for garbage free the two
-        for name in ("_reset", "_advance", "_look", "_measure", "_born"):
+        for name in ("_reset", "_advance", "_look", "_born"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
-        self._prepared: set[str] = set()
+        self._meter, self._prepared = meter_of(spec), set()
 
     def prepare(self, look: bool = True, measure: bool = True) -> bool:
         """Compile what is wanted, unless that is done (False); see `compile`."""
@@ -91,9 +57,8 @@ class Stepper:
             return False
         make_room()
         state, knobs = self.reset(0, {}), self.coerce({})
-        still = Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles))
         work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}, False),
-                "measure": lambda: self._metrics(state, knobs, still),
+                "measure": lambda: self._meter.prepare(state, knobs),
                 "born": lambda: self._born(np.float32(self.target.center), knobs)}  # fmt: skip
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
             list(pool.map(lambda name: work[name](), wanted))
@@ -137,9 +102,6 @@ class Stepper:
         }
         return seen, after if self._wide else None
 
-    def _measure(self, state: State, knobs, forces: Forces):
-        return measured(self._assembled(knobs)[0], jax.random.fold_in(state.key, state.step), state, forces)
-
     def _born(self, location, knobs):
         return self._assembled(knobs)[0].guide.init(location)
 
@@ -178,18 +140,13 @@ class Stepper:
         which can cost more than the step."""
         knobs = self.coerce(knobs)
         seen = self._step_ahead(state, knobs)[0]
-        metrics = self._metrics(state, knobs, seen["forces"]) if measure else {}
+        metrics = self._meter(state, knobs, seen["forces"]) if measure else {}
         seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales")}
         for name, force in seen["forces"]._asdict().items():  # where a run has diverged it may be undefined: none is shown
             arrays[name] = np.where(np.isfinite(force), force, np.float32(0.0))[rows]
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
-
-    def _metrics(self, state: State, knobs: dict[str, np.float32], forces: Forces) -> dict[str, float]:
-        with jax.default_matmul_precision("highest"):
-            values = self._measure(state, knobs, forces)
-        return dict(zip(DIAGNOSTICS, np.asarray(values).tolist()))
 
     def _step_ahead(self, state: State, knobs: dict[str, np.float32]) -> tuple[dict[str, Any], tuple]:
         """What is seen at a state; and, remembered: (state, knobs, whether one step on is finite, the state there)."""
@@ -254,12 +211,6 @@ def is_finite(state: State):
 _steppers: OrderedDict[Any, Stepper] = OrderedDict()
 _locks: dict[Any, threading.Lock] = {}
 _table = threading.Lock()
-
-
-def entries_of(spec: Spec) -> tuple:
-    """What the names in a program mean now: an entry that is registered anew is another program."""
-    own = (TARGETS[spec.target], METHODS[spec.method], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer])
-    return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
 
 
 def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:

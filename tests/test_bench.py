@@ -9,8 +9,8 @@ import pytest
 
 from stein_core import __main__ as cli
 from stein_core import bench
+from stein_core.assembly import assemble
 from stein_core.recipe import target_of, traced
-from stein_core.runner import assemble
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}
 

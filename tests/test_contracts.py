@@ -21,8 +21,9 @@ from stein_core import (
     stream,
     target_of,
 )
+from stein_core.assembly import assemble
 from stein_core.forces import normal
-from stein_core.runner import Stepper, assemble
+from stein_core.runner import Stepper
 
 M = 5
 COUNT = {"method.particles": M}

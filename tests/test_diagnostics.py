@@ -1,5 +1,7 @@
 """Diagnostics against plain NumPy on a state of our own. (Where they are NaN: test_contracts.)"""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -125,3 +127,17 @@ def test_fluctuations_of_both_forces(kernel):
         s2[j, i] = 0.0 if same else jax.grad(k)(x[j], x[i])
     for name, parts in (("driving_noise", s1), ("repulsion_noise", s2)):
         assert metrics[name] == pytest.approx(parts.var(0).sum(-1).mean(), rel=1e-4, abs=1e-7), name
+
+
+def test_methods_of_one_problem_share_the_compiled_diagnostics():
+    """Which say the same of the same particles, whoever moves them; the forces are each method's own."""
+    methods = ("svgd", "annealed", "langevin", "ensemble", "mmd")
+    specs = [Spec("gaussian", D, method, optimizer="sgd", capacity=8) for method in methods]
+    assert len({id(compile(spec)._meter) for spec in specs}) == 1
+    others = (SVGD, replace(specs[0], dim=3), replace(specs[0], capacity=6), Spec("gaussian", D, "smi", capacity=8))
+    assert len({id(compile(spec, False, False)._meter) for spec in (specs[0], *others)}) == 5
+    frames = [seen(spec, points()).metrics for spec in specs]
+    assert len({frame["force"] for frame in frames}) > 2
+    same = [{k: v for k, v in frame.items() if k not in ("attraction", "repulsion", "force")} for frame in frames]
+    for frame in same[1:]:
+        np.testing.assert_equal(frame, same[0])

@@ -16,11 +16,11 @@ from desks import cliff  # noqa: F401  (a fixture)
 
 from stein_core import METHODS, Recipe, Spec, collect, commands, compile, machine, runner, stream, sweeps
 from stein_core import __main__ as cli
+from stein_core.assembly import assemble
 from stein_core.batches import Stop, run_batch
 from stein_core.machine import bytes_needed, check_memory
 from stein_core.nuts import run_nuts
 from stein_core.recipe import target_of, traced
-from stein_core.runner import assemble
 from stein_core.store import Store
 from stein_core.sweeps import SWEEPS, run_sweep
 from stein_core.wave import dim_of
