@@ -5,16 +5,19 @@ import asyncio
 import gc
 import logging
 import math
+import threading
 import time
+import weakref
+from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
 from urllib.parse import parse_qsl
 
-from bokeh.document import Document
-from bokeh.io.state import curstate
+from bokeh.application.handlers import code
+from bokeh.io import doc as current
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.views.ws import WSHandler
-from panel.io import location
+from panel.io import handlers, location
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from tornado.websocket import WebSocketClosedError
@@ -90,6 +93,34 @@ def leave_links_alone() -> None:
     """Our pages read their links and say what is wrong in them. Panel would take numbers from them first, and show nothing
     at all where one has 5,000 digits or is "²"."""
     location.parse_query = lambda query: dict(parse_qsl(query[1:]))
+
+
+def keep_documents_apart() -> None:
+    """Which page a callback belongs to Bokeh notes in a list that all threads share, and leaves it there where the callback
+    fails. So a page could be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever."""
+
+    class Documents(threading.local):
+        def __init__(self):
+            self.entered = []
+
+        def __len__(self):
+            return len(self.entered)
+
+        def __getitem__(self, index):
+            return self.entered[index]
+
+    documents = Documents()
+
+    @contextmanager
+    def patch_curdoc(document):
+        documents.entered.append(weakref.ref(document))
+        try:
+            yield
+        finally:
+            documents.entered.pop()
+
+    current._PATCHED_CURDOCS = documents
+    current.patch_curdoc = code.patch_curdoc = handlers.patch_curdoc = patch_curdoc
 
 
 class Unbusy:
@@ -229,17 +260,14 @@ def begin_busy_cleanup() -> None:
 
 
 def forget_page(document) -> None:
-    """Once the session has ended, drop what Panel and Bokeh still know of its page. Panel keeps the area for notifications
-    of every page for ever, with the document, and what is in that where no browser ever loaded it. Bokeh takes a page for
-    the process's own document if anything had failed in an earlier one, since `patch_curdoc` does not tidy up then."""
+    """Once the session has ended, drop what Panel still knows of its page: it keeps the area for notifications of every
+    page for ever, with the document, and what is in that where no browser ever loaded it."""
     import panel as pn
 
     def forget(context):
         for ref, (_, _, of, _) in list(pn.state._views.items()):
             if of is document:
                 del pn.state._views[ref]
-        if curstate().document is document:
-            curstate().document = Document()
 
     document.on_session_destroyed(forget)
 

@@ -4,7 +4,9 @@ the function that the test names, and the test. Those of the browser are in brow
 import asyncio
 import gc
 import inspect
+import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
@@ -14,10 +16,10 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 import pytest
-from bokeh.application.handlers.function import FunctionHandler
+from bokeh.application.handlers import code
 from bokeh.document import Document
-from bokeh.io.doc import _PATCHED_CURDOCS, patch_curdoc
-from bokeh.io.state import curstate
+from bokeh.document.callbacks import invoke_with_curdoc
+from bokeh.io import doc as current
 from bokeh.models import ImportedStyleSheet
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.connection import ServerConnection
@@ -26,10 +28,10 @@ from checks import finished
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
 from panel.io import document as io_document
+from panel.io import handlers as io_handlers
 from panel.io import location as io_location
 from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
-from panel.io.handlers import run_app
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from panel.util import parse_query
@@ -45,6 +47,7 @@ from app.serving import (
     expect_late_messages,
     expect_second_closing,
     forget_page,
+    keep_documents_apart,
     keep_tracebacks,
     leave_links_alone,
     soon,
@@ -234,27 +237,31 @@ def test_panel_keeps_the_notification_area_of_every_page():
     assert not known_after_its_session(forget_page)
 
 
-def taken_for_bokehs_own(mend) -> bool:
-    """Whether Bokeh keeps a page that was built when a callback of an earlier one had failed."""
-    earlier, document = Document(), Document()
-    with suppress(RuntimeError), patch_curdoc(earlier):
-        raise RuntimeError
-    del earlier
-    gc.collect()
-    try:
-        run_app(FunctionHandler(lambda document: None), None, document)
-        mend(document)
-        for callback in document.session_destroyed_callbacks:
-            callback(None)
-        return curstate().document is document
-    finally:
-        _PATCHED_CURDOCS.clear()
-        curstate().document = Document()
+def strangers() -> list[bool]:
+    """Whether Bokeh's current document is one of another thread; and whether it is one in which a callback has failed."""
+    document, entered, left = Document(), threading.Event(), threading.Event()
+
+    def at_work():
+        entered.set()
+        left.wait()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(invoke_with_curdoc, document, at_work)
+        entered.wait()
+        found = [current.curdoc() is document]
+        left.set()
+    with suppress(ZeroDivisionError):
+        invoke_with_curdoc(document, lambda: 1 / 0)
+    return [*found, current.curdoc() is document]
 
 
-def test_bokeh_takes_a_page_for_its_own_document_after_a_failure():
-    assert taken_for_bokehs_own(lambda document: None), "the last lines of app.serving.forget_page"
-    assert not taken_for_bokehs_own(forget_page)
+def test_bokeh_takes_one_page_for_another(monkeypatch):
+    for module in (current, io_handlers, code):
+        monkeypatch.setattr(module, "patch_curdoc", module.patch_curdoc)
+    monkeypatch.setattr(current, "_PATCHED_CURDOCS", [])
+    assert strangers() == [True, True], "app.serving.keep_documents_apart"
+    keep_documents_apart()
+    assert strangers() == [False, False]
 
 
 def kept_by_busy_cleanup(begin) -> bool:
