@@ -15,7 +15,7 @@ from numpyro.diagnostics import hpdi, split_gelman_rubin
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from stein_core.assembly import assemble
+from stein_core.assembly import problem_of
 from stein_core.recipe import Spec, target_of, traced
 from stein_core.registry import TARGETS
 
@@ -72,7 +72,7 @@ def _drawer(spec: Spec, entry, draws: int):
     """(particles, knobs, x, key) -> function values (capacity * draws, k) and which particles count, compiled."""
 
     def values(particles, knobs, x, key):
-        problem, _ = assemble(spec, target_of(spec), knobs)
+        problem = problem_of(spec, target_of(spec), knobs)
         count = 1 if problem.guide.log_density is None else draws
         eps = problem.normal(key, (spec.capacity, count))
         theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
