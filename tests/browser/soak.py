@@ -7,7 +7,6 @@ kept; memory is flat, and nothing was logged as an exception. Exits with 1 where
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import random
@@ -98,6 +97,23 @@ async def drive(server: Server, chance: random.Random, minutes: float, pid: int)
     return seen
 
 
+def grown(seen: list[tuple[float, int]]) -> list[str]:
+    """What is wrong with (memory, memory maps) of every minute. Each program takes both, and maps tell when one came: so
+    the longest time without another is looked at. One sample is worth little: who is here differs, and a few closed pages
+    wait to be cleared away."""
+    spells = [[]]
+    for one in seen:
+        if spells[-1] and abs(one[1] / spells[-1][0][1] - 1) > 0.01:
+            spells.append([])
+        spells[-1].append(one)
+    quiet = [megabytes for megabytes, maps in max(spells, key=len)]
+    if len(quiet) < 4:
+        return ["programs were compiled all the time, so memory was not compared: more minutes"]
+    early, late = (statistics.median(half) for half in (quiet[: len(quiet) // 2], quiet[len(quiet) // 2 :]))
+    print(f"for {len(quiet)} minutes no program came; memory in their halves: {early:.0f} MB, then {late:.0f} MB")
+    return [f"memory grew from {early:.0f} to {late:.0f} MB while nothing was compiled"] * (late > 1.03 * early)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
@@ -130,16 +146,7 @@ def main() -> int:
         del extra[name]
     if extra:
         problems.append(f"threads are left: {dict(extra)}")
-    # Every program takes memory, and memory maps, which tell when the last one came. One sample is worth little: who is
-    # here differs, and a few closed pages wait to be cleared away.
-    quiet = [mb for mb, maps in itertools.takewhile(lambda one: abs(one[1] / seen[-1][1] - 1) < 0.01, reversed(seen))][::-1]
-    if len(quiet) < 4:
-        problems.append("programs were compiled to the end, so memory was not compared: more minutes")
-        quiet *= 4
-    early, late = (statistics.median(half) for half in (quiet[: len(quiet) // 2], quiet[len(quiet) // 2 :]))
-    print(f"the last program came {len(quiet)} minutes before the end; memory since then: {early:.0f} MB, then {late:.0f} MB")
-    if late > 1.03 * early:
-        problems.append(f"memory grew from {early:.0f} to {late:.0f} MB while nothing was compiled")
+    problems += grown(seen)
     if "Traceback" in server.log() or "ERROR" in server.log():
         said = "\n".join(line for line in server.log().splitlines() if not COMING.search(line))
         problems.append(f"the log has errors:\n{said[-5000:]}")
