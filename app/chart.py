@@ -114,7 +114,7 @@ def rendered(drawn: Any) -> Model:
     """The Bokeh model of what a `draw` returned, as wide as the page."""
     if not isinstance(drawn, Model):
         with _holoviews:
-            # Without a document of its own it takes the one that the event loop is at work on, and sets its theme.
+            # Without a document of its own it takes the one that Bokeh is at work on, and sets its theme.
             drawn = hv.renderer("bokeh").instance(mode="server").get_plot(drawn, Document()).state
         for plot in drawn.select({"type": Plot}):
             plot.output_backend = "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -57,7 +57,12 @@ def here() -> Place:
     if ipython is None or ipython.get_ipython() is None:
         return Place(lambda call: call())
     loop = asyncio.get_running_loop()  # a kernel runs its cells on it, and the frames' messages have to go through it
-    return Place(loop.call_soon_threadsafe, app="http://localhost:5006/app?", jupyter=True)
+
+    def later(call):
+        with suppress(RuntimeError):  # the kernel has ended
+            loop.call_soon_threadsafe(call)
+
+    return Place(later, app="http://localhost:5006/app?", jupyter=True)
 
 
 def served(doc: Document) -> Place:

@@ -96,7 +96,7 @@ def leave_links_alone() -> None:
 
 
 def keep_documents_apart() -> None:
-    """Which page a callback belongs to Bokeh notes in a list that all threads share, and leaves it there where the callback
+    """Bokeh notes in a list, shared by all threads, which page a callback belongs to, and leaves it there where the callback
     fails. So a page could be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever."""
 
     class Documents(threading.local):

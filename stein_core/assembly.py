@@ -58,21 +58,20 @@ def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) ->
 
 class Meter:
     """The compiled diagnostics of a problem. They are half or more of what a spec has to compile and do not depend on its
-    method, so all methods share one: see `meter_of`. meter(state, knobs, forces) -> diagnostic name -> number."""
+    method, so all methods share one: see `meter_of`. meter(state, knobs, forces) -> diagnostic name -> number.
+    What a diagnostic must not read: the problem's optimizer, which is that of the method that came first."""
 
     def __init__(self, spec: Spec):
-        self._spec = spec
+        self._spec, self._target = spec, target_of(spec)  # not while it is traced: it may have to be built
         self._names = {knob.name for knob in COMMON} | {name for name in spec.knobs() if not name.startswith("method.")}
         own = weakref.proxy(self)  # else the program would hold its Meter, and only a search for garbage free the two
         self._program = jax.jit(partial(Meter._measured, own))
-        self._preparing, self._prepared = threading.Lock(), False
+        self._preparing = threading.Lock()
 
     def prepare(self, state: State, knobs: Mapping[str, np.ndarray]) -> None:
-        """Compile, once, whoever asks; `state` is any of the right size."""
+        """Compile, if nobody has; `state` is any of the right size."""
         with self._preparing:
-            if not self._prepared:
-                self(state, knobs, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
-                self._prepared = True
+            self(state, knobs, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
 
     def __call__(self, state: State, knobs: Mapping[str, np.ndarray], forces: Forces) -> dict[str, float]:
         knobs = {name: value for name, value in knobs.items() if name in self._names}
@@ -81,7 +80,7 @@ class Meter:
         return dict(zip(DIAGNOSTICS, np.asarray(values).tolist()))
 
     def _measured(self, state: State, knobs, forces: Forces):
-        problem = problem_of(self._spec, target_of(self._spec), knobs)
+        problem = problem_of(self._spec, self._target, knobs)
         return measured(problem, jax.random.fold_in(state.key, state.step), state, forces)
 
 
@@ -90,7 +89,8 @@ _table = threading.Lock()
 
 
 def entries_of(spec: Spec) -> tuple:
-    """What the names in a program mean now: an entry that is registered anew is another program."""
+    """What the names in a program mean now: an entry that is registered anew is another program. Method and optimizer come
+    first: `meter_of` leaves them out."""
     own = (METHODS[spec.method], OPTIMIZERS[spec.optimizer], TARGETS[spec.target], GUIDES[spec.guide])
     return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
 

@@ -21,7 +21,7 @@ if os.environ.get("STEINLAB_CACHE"):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """For `pytest -n 2 --no-loadscope-reorder`: a module stays in one process, and so do all browser tests, which come
+    """For `pytest -n 3 --no-loadscope-reorder`: a module stays in one process, and so do all browser tests, which come
     first. (pytest-xdist's own groups are lost on the way to its processes.)"""
     from xdist.scheduler import LoadScopeScheduling
 

@@ -1,12 +1,14 @@
 """Diagnostics against plain NumPy on a state of our own. (Where they are NaN: test_contracts.)"""
 
+import weakref
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
-from stein_core import KERNELS, Spec, compile
+from stein_core import KERNELS, Spec, compile, recipe, target_of
+from stein_core.runner import Stepper
 
 M, D = 5, 4
 EXACT = np.kron(np.eye(2), [[1.0, 0.8], [0.8, 1.0]])  # covariance of the target `correlated` in 4 dimensions
@@ -141,3 +143,16 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
     same = [{k: v for k, v in frame.items() if k not in ("attraction", "repulsion", "force")} for frame in frames]
     for frame in same[1:]:
         np.testing.assert_equal(frame, same[0])
+
+
+def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_last_program():
+    steppers = [Stepper(Spec("oring", method=method, capacity=8)) for method in ("svgd", "ensemble")]
+    recipe._target.cache_clear()  # another could be there by now; and what is built while a program is traced is of no use later
+    frames = [stepper.look(stepper.reset(0, {}), {}) for stepper in steppers]
+    assert frames[0].metrics["ksd"] == frames[1].metrics["ksd"] > 0
+    target_of(steppers[0].spec).log_density(frames[0].particles[0])
+    meter = weakref.ref(steppers[0]._meter)
+    del steppers[0]
+    assert meter()
+    del steppers[0]
+    assert not meter()

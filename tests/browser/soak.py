@@ -79,7 +79,7 @@ def counts(server: Server, file: Path) -> dict:
     raise RuntimeError("the server does not answer")
 
 
-async def drive(server: Server, chance: random.Random, minutes: float, pid: int) -> list[tuple[float, float]]:
+async def drive(server: Server, chance: random.Random, minutes: float, pid: int) -> list[tuple[float, int]]:
     """Visitors until the time is over; memory once a minute."""
     began, here, seen, visits = time.monotonic(), set(), [], 0
     while (gone := (time.monotonic() - began) / 60) < minutes:
@@ -110,7 +110,7 @@ def grown(seen: list[tuple[float, int]]) -> list[str]:
     if len(quiet) < 4:
         return ["programs were compiled all the time, so memory was not compared: more minutes"]
     early, late = (statistics.median(half) for half in (quiet[: len(quiet) // 2], quiet[len(quiet) // 2 :]))
-    print(f"for {len(quiet)} minutes no program came; memory in their halves: {early:.0f} MB, then {late:.0f} MB")
+    print(f"for {len(quiet) - 1} minutes no program came; memory in their halves: {early:.0f} MB, then {late:.0f} MB")
     return [f"memory grew from {early:.0f} to {late:.0f} MB while nothing was compiled"] * (late > 1.03 * early)
 
 
@@ -139,8 +139,8 @@ def main() -> int:
     for kind in ("sessions", "runs", "views"):
         if after[kind]:
             problems.append(f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}")
-    if after["programs"] > after["kept"]:
-        problems.append(f"{after['programs']} programs are left, where {after['kept']} are kept")
+    if after["programs"] > after["kept"] or after["meters"] > after["kept"]:
+        problems.append(f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are kept")
     extra = Counter(after["threads"]) - Counter(before["threads"])
     for name in [name for name in extra if POOLED.fullmatch(name) and after["threads"].count(name) == 1]:
         del extra[name]

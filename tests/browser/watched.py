@@ -20,7 +20,7 @@ from panel.command import main
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from app.worker import Worker  # noqa: E402
-from stein_core import runner  # noqa: E402
+from stein_core import assembly, runner  # noqa: E402
 
 
 def known(kind: type) -> list[weakref.ref]:
@@ -35,7 +35,7 @@ def known(kind: type) -> list[weakref.ref]:
     return born
 
 
-SESSIONS, RUNS, PROGRAMS = map(known, (ServerSession, Worker, runner.Stepper))
+SESSIONS, RUNS, PROGRAMS, METERS = map(known, (ServerSession, Worker, runner.Stepper, assembly.Meter))
 
 
 def alive(references: list[weakref.ref]) -> list:
@@ -88,6 +88,7 @@ def count(*signal_and_frame):
         "held": path_to(ids) if (ids := {id(one) for one in runs}) else [],
         "views": len(pn.state._views),  # what Panel knows of the open pages
         "programs": len(alive(PROGRAMS)),
+        "meters": len(alive(METERS)),
         "kept": len(runner._steppers),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
