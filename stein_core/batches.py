@@ -136,7 +136,7 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
     name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
     specs = [Spec(name, dim, method, guide, optimizer, draws, capacity) for method in methods]
-    known = specs[0].knobs()
+    known, whole = specs[0].knobs(), target_of(specs[0])  # not while it is traced: a NumPyro model is run to build it
     fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
     facts = METHODS[methods[0]].facts
     noisy = facts.get("noisy", lambda choices: guide != "point")(dict(choices))
@@ -144,7 +144,7 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
 
     def build(knobs, d):
         mask = (jnp.arange(dim) < d).astype(jnp.float32) if target_entry.facts.get("pads") else None
-        target = target_of(specs[0]) if mask is None else target_entry.make(dim, mask)
+        target = whole if mask is None else target_entry.make(dim, mask)
         each = [assemble(spec, target, {**fixed, **knobs}, mask) for spec in specs]
         problem, steps = each[0][0], [method.step for _, method in each]
 

@@ -10,6 +10,7 @@ import pytest
 
 from stein_core import DIAGNOSTICS, METHODS, Recipe, Spec, UnknownName, collect, stream
 from stein_core.batches import DIMS, Stop, padded_dim, program_of, room, run_batch
+from stein_core.recipe import _target
 
 SHORT = Stop(noisy=350, most=700, stages=2)
 
@@ -77,6 +78,12 @@ def test_in_a_batch_of_several_methods_each_is_measured_by_its_own_target_and_kn
     recipes = [Recipe(spec_of(m, 41, "wave"), {**knobs, "method.particles": 4}) for m, knobs in own]
     results = run_batch(recipes, Stop(stages=1, most=350))
     assert all(result["metrics"]["width_between"] > 0 for result in results)
+
+
+def test_a_target_that_has_to_be_built_is_built_before_the_program_is_traced():
+    _target.cache_clear()
+    recipes = [Recipe(Spec("oring", method="ensemble", capacity=8), {"method.particles": 5}, seed) for seed in (0, 1)]
+    assert all(result["metrics"]["ksd"] > 0 for result in run_batch(recipes, Stop(most=350)))
 
 
 def test_rooms_and_padded_dimensions_are_the_least_that_hold_a_run():
