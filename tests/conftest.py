@@ -12,6 +12,8 @@ import stein_core
 from stein_core import bands, batches, runner
 from stein_core.registry import Registry
 
+BROWSER = "tests/browser/"
+
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(10)  # the first process has the browser tests, which wait for a live page; it goes first
 
@@ -27,7 +29,13 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Modules(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "tests/browser" if nodeid.startswith("tests/browser/") else nodeid.split("::")[0]
+            return BROWSER if nodeid.startswith(BROWSER) else nodeid.split("::")[0]
+
+        def _assign_work_unit(self, node):
+            """Whichever process is ready first."""
+            if BROWSER in self.workqueue:
+                self.workqueue.move_to_end(BROWSER, last=node.gateway.id != "gw0")
+            super()._assign_work_unit(node)
 
     return Modules(config, log)
 
