@@ -258,6 +258,7 @@ def test_the_recovery_table_opens_and_its_job_can_be_cancelled(open_wave):
     tab.said("leaves the 1/m out")
     tab.said("Ours: 100 runs")
     tab.button("Compute here").click()
+    tab.button("Compute here").wait_for(state="hidden")  # else the next click finds it still there
     tab.button("Cancel").click()
     tab.button("Compute here").wait_for()
 
@@ -266,6 +267,7 @@ def test_nuts_is_computed_here_and_can_be_cancelled(open_wave):
     tab = open_wave("?page=wave&methods=map&width=1&data=-1.0,-1.0;0.0,0.5;1.0,1.0&target.noise=0.5")
     tab.said("the noise and data differ")
     tab.button("Compute NUTS here").click()
+    tab.button("Compute NUTS here").wait_for(state="hidden")  # else the next click finds it still there
     tab.button("Cancel").click()
     tab.button("Compute NUTS here").wait_for()
     tab.button("Compute NUTS here").click()
