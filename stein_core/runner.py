@@ -217,8 +217,8 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
     """The Stepper of `spec`, compiled now or taken from the last 64 (fewer where memory maps run short). Safe from any thread;
     two threads that ask for the same spec compile it once. It takes seconds: keep it off an event loop. look: False where
     nobody will look, which takes a quarter of the time for SVGD and SMI. measure: False where nobody will read metrics or add
-    a particle, or not yet: half of it, unless another method of the problem has them. What was not asked for compiles when it is used. Raises ValueError where memory would
-    not do, or memory maps."""
+    a particle, or not yet: half of it, unless another method of the problem has them. What was not asked for compiles when it
+    is used. Raises ValueError where memory would not do, or memory maps."""
     check_memory(spec)
     key = (spec, entries_of(spec))
     with _table:
