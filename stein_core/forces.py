@@ -26,6 +26,7 @@ from stein_core.registry import FORCE_SCALES
 from stein_core.types import Array, Forces, Guide, Method, State, Target
 
 LEAST = 1e-30  # for a kernel in float32 as good as 0
+ROWS = 256  # sources whose kernel values are formed at a time
 EXACT_DIFFERENCES = 16  # up to this many coordinates differences are formed one by one: exact, and as fast as a matmul
 
 
@@ -181,25 +182,49 @@ def is_inner(entry) -> bool:
     return entry.facts.get("argument") == "inner"
 
 
+def summed(of, weights: Array, *arrays: Array):
+    """of(weights, *arrays), a weighted sum over their common first axis: of many rows some at a time, so that the matrices in
+    between stay in the processor's cache."""
+    n = len(weights)
+    if n <= 2 * ROWS:  # they fit, and one large matmul is faster than two
+        return of(weights, *arrays)
+
+    def add(i, total):
+        start = jnp.minimum(i * ROWS, n - ROWS)
+        some = [jax.lax.dynamic_slice_in_dim(a, start, ROWS) for a in (weights, *arrays)]
+        new = start + jnp.arange(ROWS) >= i * ROWS  # the last rows overlap with those before
+        return jax.tree.map(jnp.add, total, of(some[0] * new, *some[1:]))
+
+    shapes = jax.eval_shape(of, *[a[:ROWS] for a in (weights, *arrays)])
+    return jax.lax.fori_loop(0, -(-n // ROWS), add, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
+
+
 def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, squared: Array, sigma: Array) -> Forces:
     """The forces of sources x (N, p) with weights (N,) and gradients g (N, p) on y (n, p): both sums of the module's
     first formula with alpha = 1, for the problem's kernel. squared: |x_i - y_l|^2 (N, n)."""
-    weighted = weights[:, None] * g
 
     def radial(values):
         def act(x, y, squared, sigma):
-            f, slope = values(squared, None, sigma)
             origin = weights @ x  # small differences of large coordinates would lose digits
-            sources = weights[:, None] * jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
-            pushed = (sources.T @ slope).T  # the large matrix on the right: several times as fast where p is small
-            return (weighted.T @ f).T, pushed[:, :-1] - pushed[:, -1:] * (y - origin)
+
+            def of(weights, x, g, squared):
+                f, slope = values(squared, None, sigma)
+                sources = weights[:, None] * jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
+                return (weights[:, None] * g).T @ f, sources.T @ slope  # this way round several times as fast where p is small
+
+            attract, pushed = (total.T for total in summed(of, weights, x, g, squared))
+            return attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin)
 
         return act
 
     def inner(values):
         def act(x, y, squared, sigma):
-            f, slope = values(None, x @ y.T, sigma)
-            return f.T @ weighted, (weights @ slope)[:, None] * y
+            def of(weights, x, g):
+                f, slope = values(None, x @ y.T, sigma)
+                return f.T @ (weights[:, None] * g), weights @ slope
+
+            attract, slope = summed(of, weights, x, g)
+            return attract, slope[:, None] * y
 
         return act
 

@@ -54,6 +54,9 @@ def linear(s):
 # ---------------------------------------------------------------- bandwidth rules: 2 sigma^2
 
 
+LARGE = 256  # particles
+
+
 class Pairs(NamedTuple):
     """Squared distances (n, n) between particles, of which the first m (traced) are active; n is 1 or even. p: number
     of coordinates of a particle."""
@@ -65,8 +68,9 @@ class Pairs(NamedTuple):
     def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
         """Median of r^power over active pairs i < j (or over the whole matrix, zeros included), then ^(2/power).
 
-        Exact: the two middle order statistics are found by bisection on the bit pattern of the floats (which for
-        non-negative floats orders as the numbers do), at most 31 counting passes instead of a sort. 0 when there is no pair.
+        Exact: the two middle order statistics are found by cutting in two or three the bit patterns of the floats (which
+        for non-negative floats order as the numbers do), in at most 31 counting passes instead of a sort. 0 when there is no
+        pair.
         """
         n = self.squared.shape[0]
         m = self.m.astype(jnp.int32)
@@ -82,22 +86,40 @@ class Pairs(NamedTuple):
         count = m * m if diagonal else m * (m - 1)
         low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
 
-        def up_to(limit):
-            # The barrier keeps the sum over rows a vector operation: twice as fast on a CPU as one reduction.
-            columns = jax.lax.optimization_barrier(jnp.sum((bits <= limit).astype(jnp.int32), axis=0))
-            return 2 * jnp.sum(columns) + (m if diagonal else 0)
+        if n < LARGE:
+            cuts = 1
+            least = 0 if diagonal else jnp.maximum(jnp.min(bits), 0)  # a NaN may have a sign, and then negative bits
+            ends = jnp.int32(least), jnp.max(jnp.where(inside, bits, 0))
+        else:  # two limits are counted in one pass, over sixteen streams of memory
+            cuts, ends = 2, (jnp.int32(0), jnp.int32(largest - 1))
+            bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
 
-        def halve(interval):
+        def total(entries):
+            """One axis after the other, kept apart by a barrier: twice as fast on a CPU as one reduction."""
+            while (entries := jnp.sum(entries, axis=0)).ndim:
+                entries = jax.lax.optimization_barrier(entries)
+            return entries
+
+        def up_to(*limits):
+            """For each limit, how many entries are no larger; two counts share an integer until rows are summed."""
+            below = sum(jnp.where(bits <= limit, 1 << 16 * i, 0) for i, limit in enumerate(limits))
+            below = jax.lax.optimization_barrier(jnp.sum(below, axis=0))
+            counts = [below & 0xFFFF, below >> 16] if len(limits) > 1 else [below]
+            return [2 * total(count) + (m if diagonal else 0) for count in counts]
+
+        def narrow(interval):
             low, high = interval
-            middle = low + (high - low) // 2
-            enough = up_to(middle) > low_rank
-            return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
+            limits = [low + (high - low) // (cuts + 1) * (i + 1) for i in range(cuts)]
+            enough = [number > low_rank for number in up_to(*limits)]
+            for limit, reached in zip(limits, enough):
+                low = jnp.where(reached, low, limit + 1)
+            for limit, reached in zip(limits[::-1], enough[::-1]):
+                high = jnp.where(reached, limit, high)
+            return low, high
 
-        least = 0 if diagonal else jnp.maximum(jnp.min(bits), 0)  # a NaN may have a sign, and then negative bits
-        ends = jnp.int32(least), jnp.max(jnp.where(inside, bits, 0))
-        low_bits, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], halve, ends)
+        low_bits, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], narrow, ends)
         above = jnp.min(jnp.where(bits > low_bits, bits, largest))
-        high_bits = jnp.where(up_to(low_bits) > high_rank, low_bits, above)
+        high_bits = jnp.where(up_to(low_bits)[0] > high_rank, low_bits, above)
         low, high = (jax.lax.bitcast_convert_type(b, jnp.float32) for b in (low_bits, high_bits))
         middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
         return jnp.where(count > 0, middle ** (2 / power), 0.0)

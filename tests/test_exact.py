@@ -1,5 +1,7 @@
 """Facts that hold exactly, each derived in its test or named with its source."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from checks import assert_same_frame, force_of
 from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile
+from stein_core.forces import influence, squared_distances
 from stein_core.kernels import Pairs
 from stein_core.methods.annealed import schedule
 
@@ -282,12 +285,12 @@ def test_ksd_and_mmd_in_plain_numpy():
         assert metrics["mmd"] == pytest.approx(np.sqrt(own - 2 * between + within), rel=1e-3)
 
 
+@pytest.mark.parametrize("n, counts", [(16, [1, 2, 3, *range(4, 17)] * 3), (264, [1, 2, 3, 100, 263, 264])])
 @pytest.mark.parametrize("power, diagonal", [(2.0, False), (1.0, True), (1.0, False)])
-def test_bisected_median_is_the_median(power, diagonal):
-    n = 16
+def test_the_median_found_by_counting_is_the_median(n, counts, power, diagonal):
     median = jax.jit(lambda squared, m: Pairs(squared, m, 2).median(power, diagonal))
     rng = np.random.default_rng(0)
-    for m in [1, 2, 3, *range(4, n + 1)] * 3:
+    for m in counts:
         x = rng.normal(size=(n, 2)) * 10.0 ** rng.integers(-3, 4)
         if m % 3 == 0:
             x = np.round(x / np.abs(x).max() * 3)  # ties
@@ -298,10 +301,27 @@ def test_bisected_median_is_the_median(power, diagonal):
         np.testing.assert_allclose(median(squared, np.float32(m)), expected, rtol=1e-5, err_msg=str(m))
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_the_influence_of_many_sources_is_the_sum_of_their_influences(kernel):
+    """Of more than 512 some are taken at a time."""
+    problem = SimpleNamespace(kernel=jnp.float32(KERNELS.index(kernel)))
+    rng = np.random.default_rng(0)
+    x, g, y = (np.float32(rng.normal(size=(n, 3))) for n in (600, 600, 9))
+    weights = np.float32(rng.dirichlet(np.ones(600)))
+
+    def forces(some):
+        return influence(problem, x[some], weights[some], g[some], y, squared_distances(x[some], y), jnp.float32(1.5))
+
+    parts = [forces(slice(at, at + 200)) for at in (0, 200, 400)]
+    for whole, *part in zip(forces(slice(None)), *parts):
+        np.testing.assert_allclose(whole, sum(part), rtol=1e-5, atol=1e-5 * np.abs(whole).max())
+
+
 def test_the_search_for_the_median_of_undefined_distances_ends():
-    squared = np.ones((8, 8), np.float32)
-    squared[:, :3], squared[:, 3:5] = np.uint32([0x7FC00000, 0xFFC00000]).view(np.float32)  # processors make both
-    Pairs(jnp.asarray(squared), jnp.float32(8), 2).median()
+    for n in (8, 256):
+        squared = np.ones((n, n), np.float32)
+        squared[:, :3], squared[:, 3:5] = np.uint32([0x7FC00000, 0xFFC00000]).view(np.float32)  # processors make both
+        Pairs(jnp.asarray(squared), jnp.float32(n), 2).median()
 
 
 def test_points_that_all_but_coincide_go_on_together():
