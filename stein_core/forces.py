@@ -208,9 +208,9 @@ def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, sq
             origin = weights @ x  # small differences of large coordinates would lose digits
 
             def of(weights, x, g, squared):
-                f, slope = values(squared, None, sigma)
-                sources = weights[:, None] * jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
-                return (weights[:, None] * g).T @ f, sources.T @ slope  # this way round several times as fast where p is small
+                f, slope = (weights[:, None] * each for each in values(squared, None, sigma))
+                sources = jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
+                return g.T @ f, sources.T @ slope  # this way round several times as fast where p is small
 
             attract, pushed = (total.T for total in summed(of, weights, x, g, squared))
             return attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin)
