@@ -54,7 +54,7 @@ def linear(s):
 # ---------------------------------------------------------------- bandwidth rules: 2 sigma^2
 
 
-LARGE = 256  # particles
+LARGE = 256  # particles from which a pass over the pairs takes longer than what two limits cost more than one
 
 
 class Pairs(NamedTuple):

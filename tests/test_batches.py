@@ -131,8 +131,9 @@ def fires_by_recursion(norms, since, least):
 
 
 def test_the_means_rule_on_the_recorded_norms():
-    """A noisy method: its norms stay far from where rounding decides. A guide's draws make a stage longer."""
-    recipe, shortest = replace(five("smi"), seed=2), 490  # far from where rounding, which grows, decides
+    """A noisy method, and a seed at which its norms stay far from where rounding, which grows from step to step, decides. A
+    guide's draws make a stage longer."""
+    recipe, shortest = replace(five("smi"), seed=2), 490
     result = run_batch([recipe], replace(SHORT, noisy=shortest, most=1400))[0]
     changes = tuple(tuple(c) for c in result["changes"])
     norms = norms_of(recipe, result["steps"], changes)
