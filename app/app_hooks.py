@@ -58,8 +58,8 @@ def on_server_loaded(server_context):
 
 def keep_buffers():
     """Memory that a computation has used stays with the process: to get it from Linux again, page by page, costs a sixth
-    of a step of 4,000 particles, whose arrays glibc gives back each time. One pool for all threads, since another's cannot grow so large. The price
-    is that the process keeps what it held at its peak, so this is for servers that allow so many particles."""
+    of a step of 4,000 particles, whose arrays glibc gives back each time. One pool for all threads, since another's cannot
+    grow so large. The price is that the process keeps what it held at its peak, so this is for servers that allow so many."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         trim_threshold, mmap_threshold, arenas = -1, -3, -8  # as in glibc's malloc.h
         if libc.mallopt(mmap_threshold, 2**28):  # older ones refuse
