@@ -20,6 +20,7 @@ from bokeh.server.views.ws import WSHandler
 from panel.io import handlers, location
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
+from tornado.ioloop import IOLoop
 from tornado.websocket import WebSocketClosedError
 
 from app.limits import LIMITS
@@ -133,15 +134,18 @@ class Unbusy:
 
 
 def soon(document):
-    """A function for any thread that runs another one on the event loop soon, and nothing where the page has ended: while
-    a document is taken apart, first of all its roots, Bokeh raises whatever its missing parts make it raise."""
+    """A function for any thread that runs another one on the event loop soon, with the page's document locked, and nothing
+    where the page has ended. Not by Bokeh's `add_next_tick_callback`: what another thread gives it while the event loop
+    collects the document's changes is lost now and then, and a page that waits for it would stand still for ever."""
+    loop = IOLoop.current()
+
+    async def within(document, call):
+        with current.patch_curdoc(document):
+            call()
 
     def later(call):
-        try:
-            document.add_next_tick_callback(call)
-        except Exception:
-            if hasattr(document, "_roots"):
-                raise
+        if context := document.session_context:
+            loop.add_callback(context.with_locked_document, partial(within, call=call))
 
     return later
 

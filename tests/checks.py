@@ -1,10 +1,16 @@
-"""Names of JAX's compile events, comparisons of frames and a loop for coroutines, shared by the tests."""
+"""Names of JAX's compile events, comparisons of frames, a loop for coroutines and a server's session, shared by the tests."""
 
 import asyncio
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
+from bokeh.server.contexts import BokehSessionContext
+from bokeh.server.session import ServerSession
+from tornado.ioloop import IOLoop
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -42,3 +48,14 @@ def until(happened, seconds=180):
     while not happened():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@contextmanager
+def session_of(document):
+    """A server's session of this document, on the loop that runs, begun as Bokeh does when the document has been made."""
+    context = BokehSessionContext("one", None, document)
+    context._request = SimpleNamespace(arguments={}, cookies={}, headers={})
+    document._session_context = weakref.ref(context)
+    session = ServerSession("one", document, io_loop=IOLoop.current())
+    context._set_session(session)
+    yield session

@@ -1,11 +1,18 @@
 """Streamer without a browser: a list of callbacks stands in for the event loop."""
+import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bokeh.document import Document
+from bokeh.io import doc as current
+from checks import finished, session_of
 
+from app.serving import soon
 from app.stream import WRAP, Share, Streamer
 
 
@@ -263,3 +270,30 @@ def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(mo
     now[0] += 4
     share.sent(24, 0.0)
     assert share.pages(share.REMEMBERED) == share.pages() == 1
+
+
+def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_its_end(caplog):
+    async def told():
+        with session_of(Document()) as session:
+            document, heard = session.document, []
+            later = soon(document)
+
+            def hear(what):
+                heard.append((what, current.curdoc() is document, not session._lock._block._value))
+                if what == 1:
+                    raise RuntimeError("no such thing")
+
+            document.hold()  # as Panel does while it changes something
+            with ThreadPoolExecutor(1) as other:
+                other.submit(lambda: [later(partial(hear, what)) for what in range(3)])
+            await asyncio.sleep(0.1)
+            assert heard == [(what, True, True) for what in range(3)]
+            assert caplog.text.count("Traceback") == 1 and "no such thing" in caplog.text
+            later(partial(hear, 3))  # on its way
+            session.destroy()
+            later(partial(hear, 4))
+            await asyncio.sleep(0.1)
+            assert len(heard) == 3 and caplog.text.count("Traceback") == 1
+
+    finished(told())
+    soon(Document())(print)  # which no server has

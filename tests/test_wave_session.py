@@ -1,5 +1,6 @@
 """The worker of page "1-D wave" without a browser: what it trains, compiles, shows and says."""
 
+import asyncio
 import time
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import numpy as np
 import panel as pn
 import pytest
 from bokeh.document import Document
-from checks import until
+from checks import session_of, until
 from panel.io.state import set_curdoc
 
 from app import wave_session
@@ -122,13 +123,16 @@ def test_a_page_begins_to_train_once_it_is_built_and_before_a_browser_has_loaded
     woken = []
     monkeypatch.setattr(WaveSession, "wake", lambda session: woken.append(session))
     monkeypatch.setattr(type(pn.state), "onload", lambda state, call: None)  # no browser comes
-    document = Document()
-    with set_curdoc(document):
-        page = Shell({"page": "wave", "width": "5"}).pages["wave"]
-        assert not woken
-        for next_tick in document.session_callbacks:
-            next_tick.callback()
-    assert woken == page.sessions
+
+    async def built():
+        document = Document()
+        with session_of(document), set_curdoc(document):
+            page = Shell({"page": "wave", "width": "5"}).pages["wave"]
+            assert not woken
+            await asyncio.sleep(0.1)
+            assert woken == page.sessions
+
+    asyncio.run(built())
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 page, start long jobs, leave or vanish, at random.
 
 At the end nobody is left, and neither is any session, run, view or thread of theirs, nor a program beyond those that are
-kept; memory is flat, and nothing was logged as an exception. Exits with 1 where one of these fails.
+kept; no page had stopped, memory is flat, and nothing was logged as an exception. Exits with 1 where one of these fails.
 """
 
 import argparse
@@ -141,6 +141,8 @@ def main() -> int:
             problems.append(f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}")
     if after["programs"] > after["kept"] or after["meters"] > after["kept"]:
         problems.append(f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are kept")
+    if after["stalled"]:
+        problems.append(f"{after['stalled']} pages waited in vain for a picture that was ready")
     extra = Counter(after["threads"]) - Counter(before["threads"])
     for name in [name for name in extra if POOLED.fullmatch(name) and after["threads"].count(name) == 1]:
         del extra[name]

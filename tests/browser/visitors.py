@@ -33,6 +33,7 @@ class Visitor:
         self.bytes, self.last, self.row, self.said = 0, None, 0, ""
         self.visible, self.repulsion = True, 0.0
         self._turned: tuple[float, Any] | None = None
+        self._again = 0.0  # when a picture was last acknowledged again
         self._reading, self._writing = None, asyncio.Lock()
 
     async def open(self) -> None:
@@ -83,9 +84,11 @@ class Visitor:
         """Take what comes and acknowledge pictures until a moment of time.monotonic()."""
         while (left := until - time.monotonic()) > 0:
             self._reading = self._reading or asyncio.ensure_future(self._message())  # goes on where the time is over
-            if not (await asyncio.wait({self._reading}, timeout=min(left, AGAIN)))[0]:
-                if self.visible and self.last is not None:
-                    await self._acknowledge()
+            done, _ = await asyncio.wait({self._reading}, timeout=min(left, AGAIN))
+            if self.visible and self.pictures and time.monotonic() > max(self.pictures[-1], self._again) + AGAIN:
+                self._again = time.monotonic()
+                await self._acknowledge()
+            if not done:
                 continue
             reading, self._reading = self._reading, None
             _, content, buffers = reading.result()

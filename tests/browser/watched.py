@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from panel.command import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from app.stream import Streamer  # noqa: E402
 from app.worker import Worker  # noqa: E402
 from stein_core import assembly, runner  # noqa: E402
 
@@ -36,10 +38,20 @@ def known(kind: type) -> list[weakref.ref]:
 
 
 SESSIONS, RUNS, PROGRAMS, METERS = map(known, (ServerSession, Worker, runner.Stepper, assembly.Meter))
+STREAMERS = known(Streamer)
+STALLED = set()  # pages whose picture has waited for the event loop for more than LATE seconds
+LATE = 20
 
 
 def alive(references: list[weakref.ref]) -> list:
     return [one for reference in references if (one := reference()) is not None]
+
+
+def look_for_stalled():
+    while True:
+        time.sleep(1)
+        late = time.monotonic() - LATE
+        STALLED.update(id(one) for one in alive(STREAMERS) if one._scheduled and one._asked < late and not one._closed)
 
 
 def path_to(ids: set[int]) -> list[str]:
@@ -90,6 +102,7 @@ def count(*signal_and_frame):
         "programs": len(alive(PROGRAMS)),
         "meters": len(alive(METERS)),
         "kept": len(runner._steppers),
+        "stalled": len(STALLED),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
     del runs
@@ -102,5 +115,6 @@ def count(*signal_and_frame):
     os.replace(file + ".new", file)
 
 
+threading.Thread(target=look_for_stalled, name="stalled", daemon=True).start()
 signal.signal(signal.SIGUSR1, count)
 main()
