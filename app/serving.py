@@ -5,6 +5,7 @@ import asyncio
 import gc
 import logging
 import math
+import sys
 import threading
 import time
 import weakref
@@ -18,9 +19,11 @@ from bokeh.io import doc as current
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.views.ws import WSHandler
 from panel.io import handlers, location
+from panel.io.server import ComponentResourceHandler
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from tornado.ioloop import IOLoop
+from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
 from app.limits import LIMITS
@@ -30,6 +33,7 @@ from stein_core.machine import trim_memory
 log = logging.getLogger(__name__)
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error = ErrorMessage.create.__func__
+_parse_url_path = ComponentResourceHandler.parse_url_path
 
 
 def hear_at_once() -> None:
@@ -88,6 +92,23 @@ def keep_tracebacks() -> None:
         return message
 
     ErrorMessage.create = classmethod(create)
+
+
+def import_nothing() -> None:
+    """Panel answers /components/MODULE/... and for that imports, and so executes, whatever module a visitor names. What our
+    pages need is imported when the server starts; of others, and of what Panel fails on, there is nothing to be found."""
+
+    def parse_url_path(self, path):
+        if path.partition("/")[0] not in sys.modules:
+            raise HTTPError(404)
+        try:
+            return _parse_url_path(self, path)
+        except HTTPError:
+            raise
+        except Exception as error:
+            raise HTTPError(404) from error
+
+    ComponentResourceHandler.parse_url_path = parse_url_path
 
 
 def leave_links_alone() -> None:

@@ -4,6 +4,7 @@ the function that the test names, and the test. Those of the browser are in brow
 import asyncio
 import gc
 import inspect
+import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -32,10 +33,12 @@ from panel.io import handlers as io_handlers
 from panel.io import location as io_location
 from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
+from panel.io.server import ComponentResourceHandler
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from panel.util import parse_query
 from pyviz_comms import Comm
+from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
 from app import serving
@@ -47,6 +50,7 @@ from app.serving import (
     expect_late_messages,
     expect_second_closing,
     forget_page,
+    import_nothing,
     keep_documents_apart,
     keep_tracebacks,
     leave_links_alone,
@@ -114,6 +118,23 @@ def test_bokeh_loses_what_a_thread_tells_while_a_page_is_changed():
         document.unhold()
         changed.set()
     assert not heard  # else app.serving.soon can go
+
+
+def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
+    (tmp_path / "never_asked_for.py").write_text("print('executed')")
+    monkeypatch.syspath_prepend(tmp_path)
+    handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
+    with suppress(HTTPError):
+        serving._parse_url_path(handler, "never_asked_for/a/css/b")
+    assert sys.modules.pop("never_asked_for", None), "app.serving.import_nothing"
+    monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", serving._parse_url_path)
+    import_nothing()
+    there = "panel.template.material/MaterialTemplate/_css/material.css"
+    assert ComponentResourceHandler.parse_url_path(handler, there).endswith("template/material/material.css")
+    for nonsense in ("never_asked_for/a/css/b", "/a/css/b", ".git/a/css/b", "app.views/Stage/_resources/", "app.views", "os/path/css"):
+        with pytest.raises(HTTPError):
+            ComponentResourceHandler.parse_url_path(handler, nonsense)
+    assert "never_asked_for" not in sys.modules
 
 
 def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):

@@ -25,34 +25,11 @@ CASES = settings(
 
 LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=30)
 PART = st.one_of(
-    st.sampled_from(
-        [
-            "app",
-            "ws",
-            "static",
-            "js",
-            "autoload.js",
-            "metadata",
-            "liveness",
-            "favicon.ico",
-            "..",
-            "%2e%2e",
-            "etc",
-            "passwd",
-            "%00",
-            "components",
-            "_dist_root",
-            "extensions",
-            "panel",
-            "login",
-            "logout",
-            "app.py",
-            "main.py",
-            "sweeps.sqlite",
-            ".git",
-            "~",
-        ]
-    ),
+    st.sampled_from([
+        "app", "ws", "static", "js", "autoload.js", "metadata", "liveness", "favicon.ico", "..", "%2e%2e", "etc", "passwd", "%00",
+        "components", "app.views", "Stage", "_resources", "css", "_dist_root", "extensions", "panel", "login", "logout", "app.py",
+        "main.py", "sweeps.sqlite", ".git", "~",
+    ]),
     LINE.map(lambda text: re.sub(r"[\s?#]", "", text)),
     st.integers(1_000, 20_000).map("x".__mul__),
 )
@@ -110,6 +87,16 @@ def test_any_request_is_answered_or_refused(server):
         assert status < 500 and b"Traceback" not in body and b"root:" not in body
 
     try_it()
+
+
+def test_no_module_is_imported_because_somebody_names_it(tmp_path):
+    (tmp_path / "never_asked_for.py").write_text("print('executed', flush=True)")
+    server = Server(tmp_path, environment={**os.environ, "PYTHONPATH": str(tmp_path)})
+    try:
+        assert ask(server, "GET", "/components/never_asked_for/a/css/b", [])[0] == 404
+        assert "executed" not in server.log()
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="module")
