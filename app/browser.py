@@ -12,9 +12,10 @@ HERE = Path(__file__).parent
 
 class Browser(Heard, JSComponent):
     """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
-    (again), and {"back": "?a=1"} when the user went back or forward to that address."""
+    (again), {"back": "?a=1"} when the user went back or forward to that address, and {"copied": bool} when a text was to be
+    put on the clipboard."""
 
-    forms = ({"ready": flag, "narrow": flag}, {"back": text})
+    forms = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
     _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "echo.js", "unlaid.js", "browser.js"))
 
     def __init__(self, on_message: Callable[[dict], None], **params):

@@ -180,6 +180,7 @@ class Session(Worker):
 
     def _play(self, on: bool):
         self._playing, self._told = on, (time.monotonic(), self._run.clock if self._run else 0)
+        self._dirty = self._dirty or not on  # what is shown at rest is measured at this very step
         self._give_up_goal()
         self._tell({"playing": on, "alarm": ""})
 

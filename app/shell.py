@@ -178,6 +178,12 @@ class Shell:
 
     def heard(self, message: dict):
         """A message of the browser's."""
+        if "copied" in message:
+            if message["copied"]:
+                pn.state.notifications.success("Copied.", duration=2000)
+            else:
+                pn.state.notifications.error("The browser does not let this page copy.", duration=8000)
+            return
         if message.get("narrow"):
             self.narrow = True
             pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))

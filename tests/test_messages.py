@@ -52,7 +52,7 @@ def said(monkeypatch):
     """What pages tell their visitor. Nothing is trained, no lesson is run, and a document counts as loaded."""
     texts = []
     tell = lambda text, **how: texts.append(text)  # noqa: E731
-    monkeypatch.setattr(type(pn.state), "notifications", SimpleNamespace(error=tell, warning=tell))
+    monkeypatch.setattr(type(pn.state), "notifications", SimpleNamespace(error=tell, warning=tell, success=tell))
     monkeypatch.setattr(type(pn.state), "onload", lambda state, call, threaded=False: call())
     monkeypatch.setattr(Worker, "wake", lambda worker: None)
     monkeypatch.setattr(Reading, "run_to", lambda reading, count: None)

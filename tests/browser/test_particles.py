@@ -162,6 +162,7 @@ def test_copied_python_reproduces_the_frame(open_tab):
     tab.until_settled()
     tab.button("Export").click()
     tab.page.get_by_text("Copy as Python").click()
+    tab.page.get_by_text("Copied.").wait_for()
     script = tab.clipboard("collect(")
     script += "\nimport json; print(json.dumps(frame.locations.tolist()))"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tab.server.log_file.parent)
