@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -102,7 +103,11 @@ class Live:
         self.draws = pmui.IntInput(label="Draws per particle and step", start=1, end=MAX_DRAWS, value=10, **CHOICE)
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: self.chosen(**{name: event.new}), "value")
-        self.knobs = {name: widget(knob, self.turned) for name, knob in all_knobs().items()}
+        knobs = {
+            name: replace(knob, label=f"{knob.label} (at Reset)") if name.startswith(("init.", "guide.")) else knob
+            for name, knob in all_knobs().items()
+        }
+        self.knobs = {name: widget(knob, self.turned) for name, knob in knobs.items()}
         order = ["method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor"]
         self.sliders = [self.knobs[name] for name in dict.fromkeys([*order, *self.knobs])]
 

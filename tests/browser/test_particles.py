@@ -81,7 +81,7 @@ def test_every_slider_is_heard(open_tab):
     tab.until_settled()
     sliders = tab.page.get_by_role("slider")
     heard = [s.get_attribute("aria-label") for s in sliders.all()]
-    assert {"alpha", "particles", "horizon", "cycles", "power", "initial width"} <= set(heard)
+    assert {"alpha", "particles", "horizon", "cycles", "power", "initial width (at Reset)"} <= set(heard)
     for slider in sliders.all():
         if slider.get_attribute("aria-label") not in ("Rewind", "Steps per frame"):
             slider.press("ArrowRight")
