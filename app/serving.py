@@ -23,7 +23,7 @@ from panel.io.server import ComponentResourceHandler
 from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from tornado.ioloop import IOLoop
-from tornado.web import HTTPError
+from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
 from app.limits import LIMITS
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error = ErrorMessage.create.__func__
 _parse_url_path = ComponentResourceHandler.parse_url_path
+_validate_absolute_path = StaticFileHandler.validate_absolute_path
 
 
 def hear_at_once() -> None:
@@ -109,6 +110,17 @@ def import_nothing() -> None:
             raise HTTPError(404) from error
 
     ComponentResourceHandler.parse_url_path = parse_url_path
+
+
+def expect_null_bytes() -> None:
+    """A file whose name has a null byte is not there; Tornado fails on it."""
+
+    def validate_absolute_path(self, root, absolute_path):
+        if "\0" in absolute_path:
+            raise HTTPError(404)
+        return _validate_absolute_path(self, root, absolute_path)
+
+    StaticFileHandler.validate_absolute_path = validate_absolute_path
 
 
 def leave_links_alone() -> None:

@@ -38,7 +38,7 @@ from panel.io.state import set_curdoc
 from panel.reactive import Syncable
 from panel.util import parse_query
 from pyviz_comms import Comm
-from tornado.web import HTTPError
+from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
 from app import serving
@@ -48,6 +48,7 @@ from app.serving import (
     detach_busy,
     expect_failed_writes,
     expect_late_messages,
+    expect_null_bytes,
     expect_second_closing,
     forget_page,
     import_nothing,
@@ -135,6 +136,19 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
         with pytest.raises(HTTPError):
             ComponentResourceHandler.parse_url_path(handler, nonsense)
     assert "never_asked_for" not in sys.modules
+
+
+def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
+    handler = StaticFileHandler.__new__(StaticFileHandler)
+    handler.path, handler.allowed_symlink_directory, handler.default_filename = "a\0b", None, None
+    handler.request = SimpleNamespace(path="/static/a%00b")
+    name = str(tmp_path / handler.path)
+    with pytest.raises(ValueError):  # else app.serving.expect_null_bytes can go
+        serving._validate_absolute_path(handler, str(tmp_path), name)
+    monkeypatch.setattr(StaticFileHandler, "validate_absolute_path", serving._validate_absolute_path)
+    expect_null_bytes()
+    with pytest.raises(HTTPError):
+        handler.validate_absolute_path(str(tmp_path), name)
 
 
 def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
