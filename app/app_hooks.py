@@ -33,8 +33,6 @@ def on_server_loaded(server_context):
     pn.panel(None)  # for this Panel imports what tells it that None is no figure of Matplotlib
     # The threads that ask for a picture wait for it anyway; handing it to one more thread costs a twentieth of its time.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    # Python's own 5 ms: while a sweep traces its next program, which is Python, too, sliders wait up to 0.9 s, else 0.2 to 0.35.
-    sys.setswitchinterval(0.0005)
     if LIMITS.particles >= WIDE:
         keep_buffers()
     for mend in (
