@@ -8,7 +8,7 @@ import numpy as np
 import panel as pn
 import pytest
 from bokeh.document import Document
-from checks import session_of, until
+from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
 from app import wave_session
@@ -132,7 +132,7 @@ def test_a_page_begins_to_train_once_it_is_built_and_before_a_browser_has_loaded
             await asyncio.sleep(0.1)
             assert woken == page.sessions
 
-    asyncio.run(built())
+    finished(built())
 
 
 @pytest.fixture
