@@ -5,6 +5,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +13,17 @@ from bokeh.server.contexts import BokehSessionContext
 from bokeh.server.session import ServerSession
 from tornado.ioloop import IOLoop
 
+from stein_core import Spec, Stepper
+
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
 ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
+
+
+@lru_cache
+def lazy(spec: Spec) -> Stepper:
+    """A Stepper that compiles what a test uses and no more: `compile` has the whole ready, which takes twice as long."""
+    return Stepper(spec)
 
 
 def assert_same_frame(a, b, rtol=0.0, atol=0.0):

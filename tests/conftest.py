@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import jax
 import pytest
-from checks import COMPILE, TRACE
+from checks import COMPILE, TRACE, lazy
 
 import stein_core
 from stein_core import bands, batches, runner
@@ -50,6 +50,7 @@ def forget_programs():
     for registry, before in zip(registries, entries, strict=True):
         registry._entries = before
     runner._steppers.clear()
+    lazy.cache_clear()
     batches._compiled.cache_clear()
     bands._drawer.cache_clear()
     jax.clear_caches()

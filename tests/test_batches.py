@@ -33,24 +33,13 @@ def again(recipe, result):
 
 # ---------------------------------------------------------------- padding
 
-PADDED = [
-    ("svgd", {}), ("smi", {}), ("damped", {}), ("langevin", {}), ("annealed", {"method_horizon": 400}), ("resampled", {}),
-    ("mmd", {"method_driving": "closed_form"}),
-]  # fmt: skip
+PADDED = [("smi", {}), ("langevin", {}), ("resampled", {}), ("mmd", {"method_driving": "closed_form"})]
 
 
-@pytest.mark.parametrize("method, knobs", PADDED, ids=[m for m, _ in PADDED])
-def test_a_lane_is_the_run_alone(method, knobs):
-    """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other lanes change nothing. The
-    diagnostic `mmd` compares with other exact draws. Langevin goes on for a short while: its rounding errors stay."""
-    target = "gaussian" if method == "mmd" else "correlated"
-    recipes = [five(method, d, seed, target, method_particles=n, **knobs) for d, n, seed in ((8, 6, 1), (2, 5, 0))]
-    result = run_batch(recipes, SHORT)[1]
-    frame = again(recipes[1], result)
-    assert (
-        frame.step == result["steps"] == (METHODS[method].facts.get("rounds", 700)) or result["stopped"] == "converged"
-    )
-    assert list(result["metrics"]) == list(DIAGNOSTICS)
+def assert_alone(recipe, result):
+    """It is the run alone, in all that is measured; the diagnostic `mmd` compares with other exact draws."""
+    frame = again(recipe, result)
+    assert frame.step == result["steps"] and list(result["metrics"]) == list(DIAGNOSTICS)
     for name in set(DIAGNOSTICS) - {"mmd"}:
         ours, alone = result["metrics"][name], frame.metrics[name]
         if ours is None:
@@ -60,16 +49,30 @@ def test_a_lane_is_the_run_alone(method, knobs):
     assert frame.metrics["sample_variance"] > 0.2
 
 
+@pytest.mark.parametrize("method, knobs", PADDED, ids=[m for m, _ in PADDED])
+def test_a_lane_is_the_run_alone(method, knobs):
+    """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other lanes change nothing. Langevin
+    goes on for a short while: its rounding errors stay. (Others: the next test.)"""
+    target = "gaussian" if method == "mmd" else "correlated"
+    recipes = [five(method, d, seed, target, method_particles=n, **knobs) for d, n, seed in ((8, 6, 1), (2, 5, 0))]
+    result = run_batch(recipes, SHORT)[1]
+    assert result["steps"] == METHODS[method].facts.get("rounds", 700) or result["stopped"] == "converged"
+    assert_alone(recipes[1], result)
+
+
 def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
-    """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program: each is the run alone."""
+    """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program, with six particles in eight
+    dimensions: each is the run alone."""
     free = {"method_damping": "free", "method_lambda_": 0.2}
-    recipes = [five("svgd"), five("annealed", method_horizon=400), five("damped", **free), five("damped", 8), five("svgd", 8)]
+    recipes = [
+        five("svgd"), five("annealed", method_horizon=400), five("damped", **free), five("damped", 8),
+        five("svgd", 8, method_particles=6),
+    ]  # fmt: skip
     assert len({program_of(recipe, SHORT) for recipe in recipes}) == 1
     results = run_batch(recipes, SHORT)
-    variances = [result["metrics"]["sample_variance"] for result in results]
-    for recipe, result, variance in zip(recipes[:4], results, variances):
-        assert variance == pytest.approx(again(recipe, result).metrics["sample_variance"], rel=1e-3)
-    plain, annealed, freely, damped, undamped = variances
+    for recipe, result in zip(recipes[:4], results):
+        assert_alone(recipe, result)
+    plain, annealed, freely, damped, undamped = (result["metrics"]["sample_variance"] for result in results)
     assert annealed == pytest.approx(plain, rel=1e-3) and freely > 2 * plain and damped > 1.1 * undamped
 
 

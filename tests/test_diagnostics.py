@@ -6,8 +6,9 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from checks import lazy
 
-from stein_core import KERNELS, Spec, compile, recipe, target_of
+from stein_core import KERNELS, Spec, recipe, target_of
 from stein_core.runner import Stepper
 
 M, D = 5, 4
@@ -18,7 +19,7 @@ SVGD = Spec("correlated", D, "svgd", capacity=8)
 
 def seen(spec, particles, **knobs):
     """The frame at `particles` (active rows); spare rows hold what must not count."""
-    stepper = compile(spec)
+    stepper = lazy(spec)
     knobs = {"method.particles": len(particles), **{k.replace("__", "."): v for k, v in knobs.items()}}
     state = stepper.reset(3, knobs)
     rows = np.full_like(state.particles, 7.0)
@@ -80,7 +81,7 @@ def test_variances_and_means():
 
 def test_mean_location_is_counted_from_the_exact_mean():
     """two_modes has mean (2/3, 0): particles there have no bias."""
-    stepper = compile(Spec("two_modes", method="map"))
+    stepper = lazy(Spec("two_modes", method="map"))
     for x, expected in (([2 / 3, 0.0], 0.0), ([1.0, -0.2], (1 / 3 - 0.2) / 2)):
         state = stepper.reset(0, {})._replace(particles=np.float32([x]))
         assert stepper.look(state, {}).metrics["mean_location"] == pytest.approx(expected, abs=1e-6)
@@ -135,9 +136,9 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
     """Which say the same of the same particles, whoever moves them; the forces are each method's own."""
     methods = ("svgd", "annealed", "langevin", "ensemble", "mmd")
     specs = [Spec("gaussian", D, method, optimizer="sgd", capacity=8) for method in methods]
-    assert len({id(compile(spec)._meter) for spec in specs}) == 1
+    assert len({id(lazy(spec)._meter) for spec in specs}) == 1
     others = (SVGD, replace(specs[0], dim=3), replace(specs[0], capacity=6), Spec("gaussian", D, "smi", capacity=8))
-    assert len({id(compile(spec, False, False)._meter) for spec in (specs[0], *others)}) == 5
+    assert len({id(lazy(spec)._meter) for spec in (specs[0], *others)}) == 5
     frames = [seen(spec, points()).metrics for spec in specs]
     assert len({frame["force"] for frame in frames}) > 2
     same = [{k: v for k, v in frame.items() if k not in ("attraction", "repulsion", "force")} for frame in frames]

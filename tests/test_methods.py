@@ -6,8 +6,9 @@ Runs go side by side as the lanes of a batch. `sample_variance` is the 1/(n-1) f
 import jax
 import numpy as np
 import pytest
+from checks import lazy
 
-from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, compile, recipe, theory
+from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, recipe, theory
 from stein_core.batches import Stop, program_of, run_batch
 from stein_core.forces import normal
 from stein_core.recipe import target_of
@@ -184,7 +185,7 @@ RESAMPLED = Spec("gaussian", 10, "resampled", optimizer="sgd", capacity=32)
 def test_rounds_are_those_of_the_algorithm():
     """Ba et al. 2022, alg. 1, line by line in float64, from the same initial draws; RBF, bandwidth of what moves."""
     n, d, eta = 4, 10, 0.5
-    stepper = compile(RESAMPLED)
+    stepper = lazy(RESAMPLED)
     for reading in ("driving", "both", "repulsion"):
         knobs = {
             "method.particles": n,
@@ -207,7 +208,7 @@ def test_rounds_are_those_of_the_algorithm():
                         move[i] -= np.exp(-((driver - x[i]) ** 2).sum() / h) * driver
                         move[i] += np.exp(-((repeller - x[i]) ** 2).sum() / h) * (x[i] - repeller) * 2 / h
                 x = x + eta / n * move
-            frame = stepper.look(state, knobs)
+            frame = stepper.look(state, knobs, measure=False)
             np.testing.assert_allclose(frame.particles, x, rtol=1e-3, atol=1e-4, err_msg=f"{reading} {s}")
             stored.append(x)
             state = stepper.advance(state, knobs, 1)
@@ -270,7 +271,7 @@ def ten_bits(x):
 @pytest.mark.parametrize("n, d", [(20, 50), (100, 50), (500, 1000), (600, 50)])
 def test_the_force_is_that_of_full_float32(n, d):
     """On a GPU too: `stein_core.runner` asks for it. Ten bits are wrong by a hundred times the tolerance."""
-    stepper = compile(Spec("gaussian", d, "svgd", capacity=n))
+    stepper = lazy(Spec("gaussian", d, "svgd", capacity=n))
     knobs = {"method.particles": n}
     frame = stepper.look(stepper.reset(0, knobs), knobs, measure=False)
     x = np.float64(frame.particles)

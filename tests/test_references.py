@@ -11,12 +11,12 @@ import numpyro.distributions as dist
 import optax
 import pytest
 from blackjax.vi import svgd as blackjax_svgd
-from checks import force_of
+from checks import force_of, lazy
 from numpyro.contrib.einstein import ASVGD, SVGD, RBFKernel, SteinVI
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.initialization import init_to_uniform
 
-from stein_core import BANDWIDTHS, KERNELS, OPTIMIZERS, Spec, compile
+from stein_core import BANDWIDTHS, KERNELS, OPTIMIZERS, Spec
 from stein_core.forces import normal
 
 PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])  # of the target `correlated`
@@ -85,7 +85,7 @@ def test_forces_agree_with_plain_numpy(kernel, rule):
     """Also for an even and an odd number of pairs, one particle, and coincident particles (median > 0, and = 0)."""
     clouds = [(5, ()), (6, ()), (1, ()), (5, (0, 1, 2)), (5, (0, 1, 2, 3)), (4, (0, 1, 2, 3))]
     for guide, factor, alpha in (("point", 1.0, 1.0), ("normal", 0.7, 2.5)):
-        stepper = compile(spec_of("smi", guide))
+        stepper = lazy(spec_of("smi", guide))
         for m, together in clouds:
             knobs = {
                 "method.particles": m, "kernel.name": kernel, "bandwidth.rule": rule, "bandwidth.factor": factor,
@@ -119,7 +119,7 @@ def test_a_step_of_blackjax_svgd_is_a_step_of_ours():
     i < j: `median_log`, for an odd number of pairs (of an even one it averages r, not r^2). It sets length_scale after
     a move, for the next one, so before the first we set it ourselves."""
     m, knobs = 6, {"method.particles": 6, "method.step_size": 0.3}
-    stepper = compile(spec_of("svgd", optimizer="sgd"))
+    stepper = lazy(spec_of("svgd", optimizer="sgd"))
     state = stepper.reset(2, knobs)
     algorithm = blackjax_svgd.as_top_level_api(jax.grad(stepper.target.log_density), optax.sgd(0.3))
     theirs = blackjax_svgd.update_median_heuristic(algorithm.init(state.particles[:m], {"length_scale": 1.0}))
@@ -174,7 +174,7 @@ WIDE = {"init_loc_fn": init_to_uniform(radius=2.0)}
 
 def test_numpyro_svgd_force_is_ours():
     m, knobs = 5, {"method.particles": 5, "bandwidth.rule": "numpyro"}
-    stepper = compile(spec_of("svgd"))
+    stepper = lazy(spec_of("svgd"))
     state = stepper.reset(2, knobs)
     theirs = SVGD(correlated_model, numpyro.optim.SGD(1.0), RBFKernel(), num_stein_particles=m, guide_kwargs=WIDE)
     theirs.init(jax.random.key(0))
@@ -203,12 +203,12 @@ def test_patched_numpyro_smi_force_is_ours_in_expectation():
         return -jnp.concatenate([loss["x_auto_loc"], loss["x_auto_scale"]], axis=1)
 
     a = np.stack([force(key) for key in jax.random.split(jax.random.key(1), keys)])
-    stepper = compile(spec_of("smi", "normal", draws=100))
+    stepper = lazy(spec_of("smi", "normal", draws=100))
     state = stepper.reset(0, knobs)
     particles = np.array(state.particles)
     particles[:m] = psi
     b = np.stack([
-        force_of(stepper.look(state._replace(particles=particles, step=np.int32(t)), knobs)) for t in range(keys)
+        force_of(stepper.look(state._replace(particles=particles, step=np.int32(t)), knobs, measure=False)) for t in range(keys)
     ])  # fmt: skip
     error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
     size = np.abs(b.mean(0)).max()
