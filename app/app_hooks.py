@@ -38,7 +38,7 @@ def on_server_loaded(server_context):
     for mend in (
         serving.hear_at_once, serving.send_at_once, serving.expect_failed_writes, serving.expect_late_messages,
         serving.expect_second_closing, serving.leave_links_alone, serving.keep_tracebacks, serving.keep_documents_apart,
-        serving.import_nothing, serving.expect_null_bytes,
+        serving.import_nothing, serving.expect_null_bytes, serving.expect_known_models,
     ):  # fmt: skip
         mend()
     IOLoop.current().add_callback(serving.begin_busy_cleanup)

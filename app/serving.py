@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 import weakref
 from contextlib import contextmanager
 from contextvars import Context
@@ -18,6 +19,7 @@ from bokeh.application.handlers import code
 from bokeh.io import doc as current
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.views.ws import WSHandler
+from bokeh.util.warnings import BokehUserWarning
 from panel.io import handlers, location
 from panel.io.server import ComponentResourceHandler
 from panel.io.state import set_curdoc
@@ -51,6 +53,12 @@ def send_at_once() -> None:
         return _open(self, *arguments, **keywords)
 
     WSHandler.open = open_
+
+
+def expect_known_models() -> None:
+    """A browser may describe a model that it was given a moment ago as if the server had never seen it. Bokeh warns, and
+    takes its own."""
+    warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
 
 
 def expect_failed_writes() -> None:

@@ -6,6 +6,7 @@ import gc
 import inspect
 import sys
 import threading
+import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,13 +19,15 @@ import panel_material_ui as pmui
 import param
 import pytest
 from bokeh.application.handlers import code
+from bokeh.core.serialization import Deserializer
 from bokeh.document import Document
 from bokeh.document.callbacks import invoke_with_curdoc
 from bokeh.io import doc as current
-from bokeh.models import ImportedStyleSheet
+from bokeh.models import Div, ImportedStyleSheet
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.server.connection import ServerConnection
 from bokeh.server.views import ws
+from bokeh.util.warnings import BokehUserWarning
 from checks import finished
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
@@ -47,6 +50,7 @@ from app.serving import (
     begin_busy_cleanup,
     detach_busy,
     expect_failed_writes,
+    expect_known_models,
     expect_late_messages,
     expect_null_bytes,
     expect_second_closing,
@@ -370,6 +374,18 @@ def test_a_file_that_is_too_large_is_not_expected():
         pmui.FileInput()._handle_msg({"status": "error"})
     Upload(Mock(), refused)._handle_msg({"status": "error"})
     assert refused.called, "app.wave_parts.Upload"
+
+
+def test_bokeh_warns_of_a_model_that_it_knows():
+    model = Div()
+    described = {"type": "object", "name": "Div", "id": model.id, "attributes": {"text": "theirs"}}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", BokehUserWarning)
+        assert Deserializer([model]).decode(described) is model and model.text == ""
+        assert len(heard) == 1, "app.serving.expect_known_models"
+        expect_known_models()
+        Deserializer([model]).decode(described)
+    assert len(heard) == 1
 
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])

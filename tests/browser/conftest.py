@@ -13,7 +13,7 @@ def server(tmp_path_factory):
     )
     yield running
     running.stop()
-    assert "Traceback" not in running.log(), running.log()
+    assert "Traceback" not in running.log() and "Warning" not in running.log(), running.log()
 
 
 @pytest.fixture(scope="session")
