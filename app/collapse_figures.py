@@ -21,7 +21,7 @@ from bokeh.plotting import figure
 from app.collapse import AXES, QUANTITIES, RESVGD, Grid
 from app.collapse_laws import Curve
 from app.collapse_points import Point, Series, names_of, place
-from app.figures import COLOURS
+from app.figures import COLOURS, colours_of
 
 # With 7 colours these are 56 series that differ.
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
@@ -40,7 +40,7 @@ class Chart:
 
     def __init__(self, log: bool, chosen: Callable[[Point], None]):
         self.log, self.chosen = log, chosen
-        self.names, self.order, self.axis = {}, {}, "dim"
+        self.names, self.order, self.looks, self.axis = {}, {}, {}, "dim"
         self.shown: list[Point] = []
         self.points = ColumnDataSource({name: [] for name in POINTS})
         self.lines = ColumnDataSource({"xs": [], "ys": [], "colour": [], "dash": [], "width": []})
@@ -98,6 +98,7 @@ class Chart:
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
         """Another grid or view; it is empty until `show`."""
         self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
+        self.looks = dict(zip(series, colours_of([one.method for one in series])))
         made = self.figure
         made.title.text = grid.common()
         made.xaxis.axis_label, made.yaxis.axis_label = AXES[axis], QUANTITIES[quantity][1]
@@ -131,7 +132,7 @@ class Chart:
             self.figure.yaxis[0].ticker.ticks = [m * 10.0**k for k in range(-12, 7) for m in mantissas]
 
     def _look(self, series: Series) -> tuple[str, str]:
-        i = self.order[series]
+        i = self.looks[series]
         return COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
 
     def _x(self, point: Point) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.figures import COLOURS, OWN_COLOURS
 from app.scene import density
 from app.setup import Setup
 from stein_core import Frame, Stepper, compile
@@ -16,7 +17,6 @@ SETUP = Setup(
     knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},
 )  # fmt: skip
 TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves distributions"}
-COLOURS = {"svgd": "#009E73", "smi": "#CC79A7"}
 LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: it slows down
 SECONDS, HELD = 10, 0.72  # of a round, and the share of it after which nothing moves
 SIDE, GAP, TOP = 300, 20, 30
@@ -50,11 +50,12 @@ def panel(method: str, left: float) -> str:
     )
     where = np.array([place(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
+    colour = COLOURS[OWN_COLOURS[method]]
     points = stepper.spec.guide == "point"
-    marks = "".join(moving(where[i], None if points else sizes[i], COLOURS[method]) for i in range(len(where)))
+    marks = "".join(moving(where[i], None if points else sizes[i], colour) for i in range(len(where)))
     clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'
     frame = f'<rect x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}" rx="6" fill="none" stroke="#8888"/>'
-    title = f'<text x="{left}" y="18" font-size="15" font-weight="600" fill="{COLOURS[method]}">{TITLES[method]}</text>'
+    title = f'<text x="{left}" y="18" font-size="15" font-weight="600" fill="{colour}">{TITLES[method]}</text>'
     return f'{clip}{title}<g clip-path="url(#{method})"><g fill="none" stroke="#8889">{lines}</g>{marks}</g>{frame}'
 
 

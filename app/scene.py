@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from app.figures import colours_of
 from app.run import Run
 from app.views import Panel, rows
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
@@ -34,7 +35,10 @@ class SideBySide:
 
     def scene(self, specs: Sequence[Spec]) -> dict:
         return {
-            "cards": [card(METHODS[spec.method].label, self.metrics, accent=i) for i, spec in enumerate(specs)],
+            "cards": [
+                card(METHODS[spec.method].label, self.metrics, accent=i)
+                for i, spec in zip(colours_of([spec.method for spec in specs]), specs)
+            ],
             "backgrounds": [density(specs[0].target, specs[0].dim)],
         }
 

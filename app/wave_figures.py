@@ -13,14 +13,14 @@ from bokeh.plotting import figure
 
 from app.collapse_figures import SHORT
 from app.wave_setup import SHOWN, TWO_ROWS, label_of
-from app.wave_stage import COLOURS
+from app.wave_stage import COLOUR_OF
 from stein_core.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
 GREY = "#808080"
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 CLAIM = {"svgd": True, "annealed": True, "smi": False}  # whose band the SMI paper says narrows from h = 5 to h = 100
-DOTS = ("x", "y", "low", "high", "colour", "marker", "fill")
+DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 
 Spread = tuple[float, float]  # mean and standard deviation over the seeds
 
@@ -30,7 +30,7 @@ class Widths:
 
     def __init__(self):
         self.figure = made = figure(
-            height=240, sizing_mode="stretch_width", x_axis_type="log", y_axis_type="log", title="90 % band between the clusters",
+            height=300, sizing_mode="stretch_width", x_axis_type="log", y_axis_type="log", title="90 % band between the clusters",
             x_range=Range1d(3, 2e4), y_range=Range1d(0.02, 20), tools="save", toolbar_location=None,
         )  # fmt: skip
         made.title.text_font_size = "13px"
@@ -43,7 +43,14 @@ class Widths:
         self.dots = ColumnDataSource({name: [] for name in DOTS})
         made.multi_line("xs", "ys", source=self.lines, line_color="colour", line_width=1.5, line_alpha=0.7)
         made.segment("x", "low", "x", "high", source=self.dots, line_color="colour", line_width=2)
-        made.scatter("x", "y", source=self.dots, marker="marker", size=8, fill_color="colour", line_color="colour", fill_alpha="fill")
+        made.scatter(
+            "x", "y", source=self.dots, marker="marker", size=8, fill_color="colour", line_color="colour", fill_alpha="fill",
+            legend_field="label",
+        )  # fmt: skip
+        legend = made.legend[0]
+        made.add_layout(legend, "below")
+        legend.ncols, legend.location, legend.border_line_color, legend.background_fill_color = 3, "center", None, None
+        legend.padding, legend.spacing, legend.margin = 0, 0, 0
         self.drawn = None
 
     def show(self, shipped: dict[str, dict[int, Spread]], here: dict[str, dict[int, float]], nuts: dict[int, float]) -> None:
@@ -53,20 +60,21 @@ class Widths:
         self.drawn = (shipped, {name: dict(found) for name, found in here.items()}, nuts)
         lines, dots = {"xs": [], "ys": [], "colour": []}, {name: [] for name in DOTS}
 
-        def series(known: dict[int, Spread], colour, marker, fill):
+        def series(known: dict[int, Spread], colour, marker, fill, label):
             known = {dim: one for dim, one in sorted(known.items()) if one[0] > 0}  # the axis is logarithmic
             for dim, (mean, sd) in known.items():
-                for name, value in zip(DOTS, (dim, mean, max(mean - sd, mean / 20), mean + sd, colour, marker, fill)):
+                for name, value in zip(DOTS, (dim, mean, max(mean - sd, mean / 20), mean + sd, colour, marker, fill, label)):
                     dots[name].append(value)
             return known
 
         for name in SHOWN:
-            old = series(shipped.get(name, {}), COLOURS[name], MARKERS[name], 0.3)
-            new = series({dim: (width, 0.0) for dim, width in here.get(name, {}).items()}, COLOURS[name], MARKERS[name], 1.0)
+            look = COLOUR_OF[name], MARKERS[name]
+            old = series(shipped.get(name, {}), *look, 0.3, label_of(name))
+            new = series({dim: (width, 0.0) for dim, width in here.get(name, {}).items()}, *look, 1.0, label_of(name))
             joined = old or new
             lines["xs"].append(list(joined)), lines["ys"].append([mean for mean, _ in joined.values()])
-            lines["colour"].append(COLOURS[name])
-        known = series({dim: (width, 0.0) for dim, width in nuts.items()}, GREY, "x", 1.0)
+            lines["colour"].append(COLOUR_OF[name])
+        known = series({dim: (width, 0.0) for dim, width in nuts.items()}, GREY, "x", 1.0, "NUTS")
         lines["xs"].append(list(known)), lines["ys"].append([mean for mean, _ in known.values()]), lines["colour"].append(GREY)
         self.lines.data, self.dots.data = lines, dots
 

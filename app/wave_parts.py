@@ -16,7 +16,7 @@ from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared
 from app.wave_session import Picture
 from app.wave_setup import LONGEST, WaveSetup, label_of
-from app.wave_stage import COLOURS
+from app.wave_stage import COLOUR_OF
 from stein_core.datasets import WAVE_REGIONS
 from stein_core.wave import GRID
 
@@ -108,7 +108,7 @@ def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -
         where = f", h = {picture.setup.width}" if picture and len(pictures) > 1 else ""
         for name, seen in picture.methods.items() if picture else ():
             ratio = seen.readout.between / known.readout.between if known else float("nan")
-            rows.append(_row(label_of(name) + where, COLOURS[name], seen.readout, ratio, f"{seen.rate:,.0f}"))
+            rows.append(_row(label_of(name) + where, COLOUR_OF[name], seen.readout, ratio, f"{seen.rate:,.0f}"))
         if known:
             rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)

@@ -9,6 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.figures import COLOURS, colours_of
 from app.heard import Heard, flag, number, one_of, pairs, whole
 from app.serving import Unbusy
 from app.wave_measures import Seen
@@ -19,8 +20,7 @@ from stein_core.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "wave_draw.js", "wave.js")
-# Okabe & Ito's colours that are seen on white and on black.
-COLOURS = dict(zip(SHOWN, ("#D55E00", "#CC79A7", "#0072B2", "#009E73", "#E69F00", "#56B4E9")))
+COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
 
 
 def pack(row: int, step: int, methods: dict[str, Seen]) -> np.ndarray:
@@ -63,7 +63,7 @@ class WaveStage(Unbusy, Heard, JSComponent):
         rows = [
             {
                 "title": title_of(n),
-                "panels": [{"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOURS[m]} for m in n.methods],
+                "panels": [{"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOUR_OF[m]} for m in n.methods],
             }
             for n in networks
         ]
