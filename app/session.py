@@ -250,7 +250,7 @@ class Session(Worker):
         self._seconds_per_step = self._next_measure = 0.0
         self._steps = 1
         self._told = 0.0, 0
-        self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": ""})
+        self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": "", "step": 0, "steps_per_second": 0.0})
         self._compile(capacity_of(setup))
 
     def _compile(self, capacity: int):

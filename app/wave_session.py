@@ -228,6 +228,8 @@ class WaveSession(Worker):
     def _reset(self):
         self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
         self._dirty = True
+        if not self._live():  # the old one's numbers are another network's
+            self.picture = None
         self._tell({"alarm": ""})
         self._try_again()
 

@@ -1,5 +1,6 @@
 """The session without a browser."""
 
+import re
 import threading
 import time
 
@@ -10,10 +11,17 @@ from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
 from app import session
+from app.collapse import Grid
+from app.collapse_figures import Chart
+from app.collapse_points import Series
+from app.figures import COLOURS, OWN_COLOURS, colours_of
+from app.scene import SideBySide
 from app.serving import stay_local
 from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
-from stein_core import METHODS, TARGETS, collect, compile
+from app.views import HERE
+from app.wave_stage import COLOUR_OF
+from stein_core import METHODS, TARGETS, Spec, collect, compile
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -205,6 +213,15 @@ def test_the_last_choice_wins_while_compiling(desk):
     assert d.news["setup"].target == "ring" and d.news["scene"]["backgrounds"]
 
 
+def test_while_another_choice_compiles_no_step_of_the_last_run_is_told(desk, monkeypatch):
+    d = desk()
+    d.until(lambda: d.news.get("step", 0) > 0)
+    monkeypatch.setattr(session.COMPILERS, "submit", lambda work: None)
+    d.session.choose(target="banana")
+    d.until(lambda: d.news["setup"].target == "banana" and "compiling" in d.news["status"])
+    assert d.news["step"] == 0
+
+
 def test_a_link_that_grows_on_the_way_starts_on_a_program_that_is_large_enough(desk):
     d = desk(steps=8, changes=((2, "method.particles", 100), (5, "add", (1.0, 1.0))))
     d.until(lambda: d.session.frames and len(d.frame.particles) == 101)
@@ -236,6 +253,20 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         assert [card["title"] for card in still["cards"]] == [METHODS["svgd"].label]
         (background,) = still["backgrounds"]
         assert background["curve"] or (len(background["contours"]) >= 8 and background["image"])
+
+
+def test_svgd_and_smi_have_their_colours_on_every_page():
+    assert [colours_of(m) for m in (["smi"], ["vi", "map"], ["annealed", "smi", "vi"])] == [[1], [0, 1], [2, 1, 0]]
+    assert colours_of(["svgd", "svgd", "smi", "vi"]) == [0, 2, 1, 3] and len(set(colours_of(["map"] * 9))) == 9
+    cards = SideBySide(()).scene([Spec("gaussian", method=method) for method in ("smi", "svgd")])["cards"]
+    assert [card["accent"] for card in cards] == [1, 0]
+    series = {name: Series(name, None, 20, None, None, None, None) for name in ("vi", "smi", "svgd")}
+    chart = Chart(True, print)
+    chart.take(Grid(), tuple(series.values()), "marginal_variance", "dim")
+    of_the_stage = re.search(r'accents: \["(.*?)", "(.*?)", "(.*?)"\]', (HERE / "draw.js").read_text()).groups()
+    for name in ("svgd", "smi"):
+        assert COLOURS[OWN_COLOURS[name]] == COLOUR_OF[name] == chart._look(series[name])[0]
+    assert of_the_stage == COLOURS[:3]
 
 
 def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch):

@@ -100,7 +100,7 @@ def test_what_is_refused_is_said_without_a_traceback_and_the_session_goes_on(scr
     monkeypatch.undo()
     screen.session.apply(TINY)
     screen.session.play(True)
-    screen.until(lambda p: p.setup == TINY and p.step > 5)
+    screen.until(lambda p: p and p.setup == TINY and p.step > 5)
 
 
 def test_a_picture_that_fails_is_told_once_and_tried_again_when_something_changes(screen, caplog, monkeypatch):
@@ -166,10 +166,14 @@ def test_programs_that_are_wanted_no_more_are_let_go(submitted):
     session = Screen(WaveSetup(width=1, methods=("map",))).session
     for width in (1, 2):
         session._apply(WaveSetup(width=width, methods=("map",)))
+        assert session.picture is None  # one of another width says nothing of this network
         work, *what = submitted.pop()
         work(*what)
         answer(session)
         assert [key[0].dim for key in session._programs] == [dim_of(width)] and not submitted
+        session._look()
+        session._reset()
+        assert session.picture  # what there is stays in place until the next one
 
 
 def test_what_fails_to_compile_is_no_alarm_where_it_is_wanted_no_more(submitted, monkeypatch):

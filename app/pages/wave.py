@@ -112,7 +112,7 @@ class WavePage:
 
     def refresh(self):
         first = self.sessions[0]
-        step = first.picture.step if first.picture else 0
+        step = self._steps()[0]
         rate = f" · {first.rate:,.0f} steps/s" if self.playing.get(0) else ""
         status = " · ".join(filter(None, self.status.values()))
         self.reading.object = status or f"step {step:,}{rate} · {device_name()}"
@@ -187,8 +187,7 @@ class WavePage:
         elif label == "Copy link":
             self.shell.copy_link(self.link())
         else:
-            steps = tuple(session.picture.step if session.picture else 0 for session in self.sessions)
-            self.shell.browser.copy(self.setup.to_python(steps))
+            self.shell.browser.copy(self.setup.to_python(self._steps()))
 
     def _csv(self) -> io.StringIO:
         """The bands of every method, a row a grid point."""
@@ -233,6 +232,9 @@ class WavePage:
     def _pictures(self):
         return [session.picture for session in self.sessions]
 
+    def _steps(self) -> tuple[int, ...]:
+        return tuple(picture.step if picture else 0 for picture in self._pictures())
+
     # ---- drawing
 
     def _show_setup(self):
@@ -244,6 +246,7 @@ class WavePage:
         """The table, and the figure of widths."""
         pictures = self._pictures()
         if not any(pictures):
+            self.table.object = ""
             return
         known = self.nuts.known
         self.table.object = table(pictures, known if len(known) == len(pictures) else [None] * len(pictures))
