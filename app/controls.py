@@ -11,6 +11,7 @@ from app.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
+NUMBER = {"size": "small", "sx": {"& .MuiIconButton-root": {"color": "inherit"}}, **WIDTH}  # else - and + are dark in the dark theme
 PER_DECADE = 20  # stops of a logarithmic slider
 SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
 

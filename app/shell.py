@@ -58,6 +58,8 @@ SELECT = {
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
 }  # fmt: skip
 
+TOOLBAR = {".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}}
+
 
 def serve() -> None:
     """Make this visitor's page servable."""
@@ -106,7 +108,6 @@ class Shell:
             main=[self.main],
             sidebar=[self.sidebar],
             sidebar_width=320,
-            sx={".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}},
             theme_config={"light": THEME, "dark": DARK},
             theme_toggle=True,
             dark_theme=query.get("theme") == "dark",
@@ -116,7 +117,7 @@ class Shell:
         self.unknown = None if wanted in (None, *PAGES) else str(unknown("page", wanted, PAGES))
         self.key = page_of(query)
         self.make(self.key, query)
-        self.frame.sidebar_open = bool(self.pages[self.key].sidebar)
+        self.frame.param.update(**self.drawer(self.key))
         self.menu.value = self.key
         self.menu.param.watch(lambda event: self.turn_to(event.new), "value")
         pn.state.onload(self.start)
@@ -148,6 +149,12 @@ class Shell:
         self.sidebar.append(self.columns[key][0])
         self.main.append(self.columns[key][1])
 
+    def drawer(self, key: str) -> dict:
+        """The frame's sidebar for a page: closed, and no button to open it, where the page has nothing to put there."""
+        filled = bool(self.pages[key].sidebar)
+        hidden = {} if filled else {'.MuiToolbar-root button[aria-label$="drawer"]': {"display": "none"}}
+        return {"sidebar_open": filled and not self.narrow, "sx": {**TOOLBAR, **hidden}}
+
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the history."""
         query = dict(parse_qsl(link.removeprefix("?")))
@@ -166,7 +173,7 @@ class Shell:
         if key != self.key:
             self.pages[self.key].hide()
             if bool(self.pages[key].sidebar) != bool(self.pages[self.key].sidebar):
-                self.frame.sidebar_open = bool(self.pages[key].sidebar) and not self.narrow
+                self.frame.param.update(**self.drawer(key))
             self.key = self.menu.value = key
             for other, columns in self.columns.items():
                 for column in columns:

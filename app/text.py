@@ -31,7 +31,7 @@ CSS = """
 .prose p, .prose ul, .prose ol { margin: .5em 0; }
 .prose a { color: var(--mui-palette-primary-main, #0072B2); }
 .prose code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px; padding: .1em .3em; }
-.prose pre { margin: .4em 0; padding: 10px 14px; overflow-x: auto; border-radius: 6px; background: #8881; line-height: 1.45; }
+.prose pre { margin: .4em 0; padding: 10px 14px; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: 6px; background: #8881; line-height: 1.45; }
 .prose pre code, .prose pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
 .prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, #0072B2); font-weight: 600; }
 .prose pre .s1, .prose pre .s2, .prose pre .sa, .prose pre .si, .prose pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }

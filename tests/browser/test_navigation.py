@@ -54,6 +54,18 @@ def test_a_deep_link_opens_its_page_and_back_after_a_reload_builds_the_other(ope
     tab.page.wait_for_url("**seed=3*")
 
 
+def test_a_page_without_settings_has_no_button_for_them(open_tab):
+    tab = open_tab(SMALL)
+    drawer = tab.page.get_by_role("button", name="Close drawer")
+    drawer.wait_for()
+    tab.choose("Particles", "Start")
+    drawer.wait_for(state="hidden")
+    tab.page.get_by_role("link", name="Start with lesson 1").wait_for()
+    assert not tab.page.get_by_role("button", name="Open drawer").is_visible()
+    tab.choose("Start", "Particles")
+    drawer.wait_for()
+
+
 def test_an_unknown_page_is_said_and_the_first_one_shown(open_tab):
     tab = open_tab(SMALL + "&page=%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D1%22%3E")
     tab.page.get_by_text("unknown page").first.wait_for()
