@@ -1,3 +1,7 @@
+const FARTHEST = 5;  // so many times its first span an extent widens to each side at most: one particle far out shall not shrink the others to a dot
+const CALM = 60;  // frames in a row that the first extent has to hold before it comes back: a noisy edge shall not flicker
+const FAINTEST = 1e-4;  // of the largest forces since the start: below it arrows are no longer drawn long, so that rest shows
+
 // What stands still behind cards of the same space: axes, density and contours, painted once, off screen, and the one
 // arrow scale of that space.
 class Background {
@@ -5,12 +9,15 @@ class Background {
     this.scene = scene;
     this.extent = scene.extent;
     this.scale = 0;  // data units per unit of force
+    this.least = Infinity;  // the smallest scale since the start
+    this.held = 0;  // frames in a row that the first extent held
   }
 
   // Paints itself for cards of w x h CSS pixels.
   layout(w, h, ratio, theme, family) {
     const {image, equal} = this.scene, shade = image && shadeImage(image, theme.shade);
     this.map = mapping(this.extent, w, h, equal);
+    this.home = mapping(this.scene.extent, w, h, equal).extent;
     this.draw = ctx => drawBackground(ctx, this.map, this.scene, shade, theme, family);
     this.bitmap = document.createElement("canvas");
     this.draw(sizedCanvas(this.bitmap, w, h, ratio));
@@ -19,8 +26,9 @@ class Background {
   // The arrows of all these panels: the 95th percentile is a tenth of a card long. It follows slowly, or the arrows
   // would flicker. At most `limit` pixels per unit of force, or where forces vanish it would be their noise that fills
   // the card.
-  followForces(panels, limit) {
+  followForces(panels, limit, restarted) {
     const {map} = this, lengths = [];
+    if (restarted) this.least = Infinity;
     for (const {rows} of panels) {
       for (let i = 0; i < rows.length; i += ROW) {
         lengths.push(Math.hypot(rows[i + 4] * map.kx, rows[i + 5] * map.ky), Math.hypot(rows[i + 6] * map.kx, rows[i + 7] * map.ky));
@@ -28,25 +36,32 @@ class Background {
     }
     const some = Float32Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
     if (!some.length) return;
-    const target = Math.min(0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))], limit / map.kx);
+    const wanted = 0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))];
+    this.least = Math.min(this.least, wanted);
+    const target = Math.min(wanted, limit / map.kx, this.least / FAINTEST);
     const jump = !(this.scale > 0) || Math.abs(Math.log(target / this.scale)) > 3;
     this.scale = jump ? target : this.scale * (target / this.scale) ** 0.08;
   }
 
-  // Widens the extent where a panel has left it, with room to spare so that this is rare; true if it did. A new start
-  // brings the first extent back.
+  // Widens the extent where a panel has left what is seen, with room to spare so that this is rare; true if it changed.
+  // The first extent comes back with a new start, and when it has held all for a while.
   followPositions(panels, restarted) {
-    if (!this.scene.grows) return false;
-    const before = this.extent, extent = [...(restarted ? this.scene.extent : before)];
+    const first = this.scene.extent, before = this.extent, anew = restarted || panels.some(panel => panel.step === 0);
+    const seen = [...(anew ? this.home : this.map.extent)];
+    let extent = [...(anew ? first : before)], held = true;
     for (const {rows} of panels) {
       for (let i = 0; i < rows.length; i += ROW) {
         for (const axis of [0, 1]) {
-          const v = rows[i + axis], lo = 2 * axis, span = extent[lo + 1] - extent[lo];
-          if (v < extent[lo]) extent[lo] = v - 0.25 * span;
-          if (v > extent[lo + 1]) extent[lo + 1] = v + 0.25 * span;
+          const v = rows[i + axis], lo = 2 * axis, hi = lo + 1, room = 0.25 * (extent[hi] - extent[lo]);
+          const most = FARTHEST * (first[hi] - first[lo]);
+          if (v < seen[lo]) seen[lo] = extent[lo] = Math.max(v - room, first[lo] - most);
+          if (v > seen[hi]) seen[hi] = extent[hi] = Math.min(v + room, first[hi] + most);
+          held &&= v >= this.home[lo] && v <= this.home[hi];
         }
       }
     }
+    this.held = held ? this.held + 1 : 0;
+    if (this.held > CALM) extent = [...first];
     this.extent = extent;
     return extent.some((v, i) => v !== before[i]);
   }

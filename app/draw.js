@@ -154,6 +154,13 @@ function drawBar(ctx, map, scale, theme, family) {
   ctx.fillText(`force ${+unit.toPrecision(1)}`.replace("-", "−"), x - 7, y + 4);
 }
 
+// How many rows lie beyond the axes.
+function outside({extent: [x0, x1, y0, y1]}, rows) {
+  let away = 0;
+  for (let i = 0; i < rows.length; i += ROW) away += !(rows[i] >= x0 && rows[i] <= x1 && rows[i + 1] >= y0 && rows[i + 1] <= y1);
+  return away;
+}
+
 // One panel over its background. look: theme, family, show, hover (particle index or -1), bars (a scale bar in it).
 function drawPanel(ctx, card, panel, look) {
   const {title, color, trail, note, background: {map, scale}} = card, {theme, family, show, hover} = look;
@@ -184,6 +191,13 @@ function drawPanel(ctx, card, panel, look) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
   }
   ctx.restore();
+  const away = outside(map, rows);
+  if (away) {
+    ctx.fillStyle = theme.ink;
+    ctx.textAlign = "right";
+    ctx.font = `600 12px ${family}`;
+    ctx.fillText(`${away} of ${panel.count} outside`, map.w - RIGHT - 8, map.h - BOTTOM - 9);
+  }
   if (look.bars && arrows && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
 }
 

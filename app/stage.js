@@ -39,6 +39,7 @@ export function render({model, el}) {
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
   let tabbed = false, hover = -1, lastFrame = 0, seen = true;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
+    extent: p => backgrounds[panels[p].background].map.extent,
     particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
 
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
@@ -103,7 +104,7 @@ export function render({model, el}) {
     paint();
   }
 
-  const drawSpark = (readout, card) => drawSparkline(readout.ctx, readout.w, readout.h, readout.history, readout.log, card.color);
+  const drawSpark = (readout, card) => drawSparkline(readout.ctx, readout.w, readout.h, readout.history.map(past => past.value), readout.log, card.color);
 
   function takeFrame(frame) {
     panels = unpack(frame).slice(0, cards.length);
@@ -114,7 +115,6 @@ export function render({model, el}) {
       card.restarted = panel.step < card.step;
       const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
       const before = card.trail.at(-1);
-      if (card.restarted) card.readouts.forEach(readout => { readout.history = []; });
       if (card.restarted || before && here.length < before.length) {
         card.trail = [];
         hover = -1;
@@ -125,16 +125,18 @@ export function render({model, el}) {
       card.fresh = true;
       card.step = panel.step;
     });
-    let grown = false;
     backgrounds.forEach((background, b) => {
       const over = panels.filter(panel => panel.background === b);
-      grown = background.followPositions(over, cards.some(card => card.restarted && card.background === background)) || grown;
-      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
+      const restarted = cards.some(card => card.restarted && card.background === background);
+      if (background.followPositions(over, restarted)) {
+        background.layout(background.map.w, background.map.h, devicePixelRatio, theme(), family);
+      }
+      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity, restarted);
     });
-    if (grown) setTimeout(layout);  // not now: it paints
     window.steinlab = hook;  // that of the stage which painted last
     Object.assign(hook, {frames: hook.frames + 1, seq: frame[0], step: panels.map(p => p.step),
-      count: panels.map(p => p.count), fixed: panels.map(p => [...p.fixed]), metrics: panels.map(p => [...p.metrics])});
+      count: panels.map(p => p.count), scale: panels.map(p => backgrounds[p.background].scale),
+      fixed: panels.map(p => [...p.fixed]), metrics: panels.map(p => [...p.metrics])});
   }
 
   function paint() {
@@ -167,11 +169,10 @@ export function render({model, el}) {
       card.readouts.forEach((readout, k) => {
         const value = panels[p].metrics[k];
         readout.value.textContent = number(value);
-        if (card.recorded === card.step) readout.history.pop();  // the same step, edited
-        readout.history = [...readout.history, value].slice(-HISTORY);
+        // What came later than this step never happened, or will be drawn again; the same step has been edited.
+        readout.history = [...readout.history.filter(past => past.step < card.step), {step: card.step, value}].slice(-HISTORY);
         drawSpark(readout, card);
       });
-      card.recorded = card.step;
       card.fresh = false;
     });
   }

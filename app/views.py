@@ -76,10 +76,10 @@ class Stage(Unbusy, Heard, JSComponent):
 
     scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
         of its colour), "edit" (a click adds a particle), "note" (text in its middle, or "") and "metrics" ([{"name",
-        "label", "log", "help"}]). "backgrounds": a dict each of "extent" [x0, x1, y0, y1], "grows" (with what is there),
-        "equal" (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image" ({"width",
-        "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None); lengths
-        in data units. Cards over one background share their arrows' scale.
+        "label", "log", "help"}]). "backgrounds": a dict each of "extent" [x0, x1, y0, y1] (it widens where what is there
+        leaves it), "equal" (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image"
+        ({"width", "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None);
+        lengths in data units. Cards over one background share their arrows' scale.
     on_message: gets every message dict of the browser, on the event loop: {"ready": True},
         {"ack": seq}, {"add": [x, y]}, {"remove": index} or
         {"key": "space" | "left" | "right" | "up" | "down" | "r"}.

@@ -68,11 +68,11 @@ class Spaces:
         scales = [
             {
                 "extent": [*extent, *extent], "equal": True, "labels": [f"{axis} of {name}" for name in coordinates],
-                "contours": [], "image": None, "curve": None, "grows": True,
+                "contours": [], "image": None, "curve": None,
             }
             for axis, extent in AXES.items()
         ]  # fmt: skip
-        return {"cards": cards, "backgrounds": [{**here, "grows": True}, *scales]}
+        return {"cards": cards, "backgrounds": [here, *scales]}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         (smi, svgd), spec, axis = run.frames, run.steppers[0].spec, self.axis
