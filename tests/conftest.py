@@ -15,7 +15,7 @@ from stein_core.registry import Registry
 BROWSER = "tests/browser/"
 
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
-    os.nice(10)  # the first process has the browser tests, which wait for a live page; it goes first
+    os.nice(19)  # the first process has the browser tests: a page that plays costs most while a test waits for it
 
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
