@@ -9,7 +9,7 @@ class Background {
     this.scene = scene;
     this.extent = scene.extent;
     this.scale = 0;  // data units per unit of force
-    this.least = Infinity;  // the smallest scale since the start
+    this.least = [];  // {step, pixels}: each smaller number of pixels per unit of force than all before it in the run
     this.held = 0;  // frames in a row that the first extent held
   }
 
@@ -24,46 +24,57 @@ class Background {
   }
 
   // The arrows of all these panels: the 95th percentile is a tenth of a card long. It follows slowly, or the arrows
-  // would flicker. At most `limit` pixels per unit of force, or where forces vanish it would be their noise that fills
-  // the card.
-  followForces(panels, limit, restarted) {
-    const {map} = this, lengths = [];
-    if (restarted) this.least = Infinity;
+  // would flicker. Where forces vanish it would be their noise that fills the card: at most `limit` pixels per unit of
+  // force, and those of the run's largest forces over FAINTEST.
+  followForces(panels, limit) {
+    const {map, least} = this, lengths = [];
     for (const {rows} of panels) {
       for (let i = 0; i < rows.length; i += ROW) {
         lengths.push(Math.hypot(rows[i + 4] * map.kx, rows[i + 5] * map.ky), Math.hypot(rows[i + 6] * map.kx, rows[i + 7] * map.ky));
       }
     }
-    const some = Float32Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
+    const some = Float64Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
     if (!some.length) return;
-    const wanted = 0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))];
-    this.least = Math.min(this.least, wanted);
-    const target = Math.min(wanted, limit / map.kx, this.least / FAINTEST);
+    const {step} = panels[0], wanted = 0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))];
+    while (least.length && least.at(-1).step >= step) least.pop();  // a step back, a new start, the same step with other knobs
+    if (!(least.at(-1)?.pixels <= wanted * map.kx)) least.push({step, pixels: wanted * map.kx});
+    const target = Math.min(wanted, limit / map.kx, least.at(-1).pixels / FAINTEST / map.kx);
     const jump = !(this.scale > 0) || Math.abs(Math.log(target / this.scale)) > 3;
     this.scale = jump ? target : this.scale * (target / this.scale) ** 0.08;
   }
 
   // Widens the extent where a panel has left what is seen, with room to spare so that this is rare; true if it changed.
   // The first extent comes back with a new start, and when it has held all for a while.
-  followPositions(panels, restarted) {
-    const first = this.scene.extent, before = this.extent, anew = restarted || panels.some(panel => panel.step === 0);
-    const seen = [...(anew ? this.home : this.map.extent)];
-    let extent = [...(anew ? first : before)], held = true;
+  followPositions(panels) {
+    const first = this.scene.extent, before = this.extent, anew = panels.some(panel => panel.step === 0);
+    let extent = [...(anew ? first : before)];
+    if (this.widen(extent, anew ? this.home : this.map.extent, panels)) {
+      this.widen(extent, extent, panels);  // what only the margins of equal axes held: they go where one side widens
+    }
+    this.held = this.widen([...first], this.home, panels) ? 0 : this.held + 1;
+    if (this.held > CALM) extent = [...first];
+    this.extent = extent;
+    return extent.some((v, i) => v !== before[i]);
+  }
+
+  // Moves the sides of `extent` so that it holds what lies beyond `seen`; whether something did.
+  widen(extent, seen, panels) {
+    const first = this.scene.extent;
+    seen = [...seen];
+    let beyond = false;
     for (const {rows} of panels) {
       for (let i = 0; i < rows.length; i += ROW) {
         for (const axis of [0, 1]) {
           const v = rows[i + axis], lo = 2 * axis, hi = lo + 1, room = 0.25 * (extent[hi] - extent[lo]);
           const most = FARTHEST * (first[hi] - first[lo]);
           if (v < seen[lo]) seen[lo] = extent[lo] = Math.max(v - room, first[lo] - most);
-          if (v > seen[hi]) seen[hi] = extent[hi] = Math.min(v + room, first[hi] + most);
-          held &&= v >= this.home[lo] && v <= this.home[hi];
+          else if (v > seen[hi]) seen[hi] = extent[hi] = Math.min(v + room, first[hi] + most);
+          else continue;
+          beyond = true;
         }
       }
     }
-    this.held = held ? this.held + 1 : 0;
-    if (this.held > CALM) extent = [...first];
-    this.extent = extent;
-    return extent.some((v, i) => v !== before[i]);
+    return beyond;
   }
 }
 

@@ -115,6 +115,9 @@ export function render({model, el}) {
       card.restarted = panel.step < card.step;
       const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
       const before = card.trail.at(-1);
+      if (card.restarted) {  // what came later than this step never happened, or will be drawn again
+        card.readouts.forEach(readout => { readout.history = readout.history.filter(past => past.step < panel.step); });
+      }
       if (card.restarted || before && here.length < before.length) {
         card.trail = [];
         hover = -1;
@@ -127,11 +130,10 @@ export function render({model, el}) {
     });
     backgrounds.forEach((background, b) => {
       const over = panels.filter(panel => panel.background === b);
-      const restarted = cards.some(card => card.restarted && card.background === background);
-      if (background.followPositions(over, restarted)) {
+      if (background.followPositions(over)) {
         background.layout(background.map.w, background.map.h, devicePixelRatio, theme(), family);
       }
-      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity, restarted);
+      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
     });
     window.steinlab = hook;  // that of the stage which painted last
     Object.assign(hook, {frames: hook.frames + 1, seq: frame[0], step: panels.map(p => p.step),
@@ -169,8 +171,8 @@ export function render({model, el}) {
       card.readouts.forEach((readout, k) => {
         const value = panels[p].metrics[k];
         readout.value.textContent = number(value);
-        // What came later than this step never happened, or will be drawn again; the same step has been edited.
-        readout.history = [...readout.history.filter(past => past.step < card.step), {step: card.step, value}].slice(-HISTORY);
+        if (readout.history.at(-1)?.step === card.step) readout.history.pop();  // the same step, edited
+        readout.history = [...readout.history, {step: card.step, value}].slice(-HISTORY);
         drawSpark(readout, card);
       });
       card.fresh = false;

@@ -23,7 +23,7 @@ export function render({model, el}) {
   el.append(canvas);
   const hook = window.steinwave = {pictures: 0, below: 0, panel, at, erasing: () => model.erasing};
   let ctx = null, places = [], heads = [], family = "", width = 0, height = 0, raf = 0;
-  let pictures = [], waiting = {}, points = [], extent = [-2, 2, -9, 11];
+  let titles = model.scene.rows?.map(({title}) => title) ?? [], pictures = [], waiting = {}, points = [], extent = [-2, 2, -9, 11];
   let selected = -1, hover = -1, drag = null, told = 0;
 
   const theme = () => THEMES[model.dark ? "dark" : "light"];
@@ -111,6 +111,14 @@ export function render({model, el}) {
       hook[row ? "below" : "pictures"]++;
       model.send_msg({ack, row});
     }
+  }
+
+  // What was drawn of a row goes where it is another network's now.
+  function takeScene() {
+    const now = model.scene.rows.map(({title}) => title);
+    now.forEach((title, row) => { if (title !== titles[row]) delete pictures[row]; });
+    titles = now;
+    layout();
   }
 
   // ---- data points
@@ -262,7 +270,7 @@ export function render({model, el}) {
   canvas.addEventListener("touchstart", touchstart, {passive: false});
   document.addEventListener("keydown", onKey);
   model.on("msg:custom", onMessage);
-  model.on("scene", layout);
+  model.on("scene", takeScene);
   model.on("points", takePoints);
   model.on(["nuts", "dark"], repaint);
   model.on("remove", () => {

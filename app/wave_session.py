@@ -228,10 +228,10 @@ class WaveSession(Worker):
     def _reset(self):
         self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
         self._dirty = True
-        if not self._live():  # the old one's numbers are another network's
-            self.picture = None
         self._tell({"alarm": ""})
         self._try_again()
+        if not self._live():  # the old one's numbers are another network's
+            self.picture = None
 
     def _apply(self, setup: WaveSetup):
         old, self._setup = self._setup, setup

@@ -245,11 +245,8 @@ class WavePage:
     def _show_readouts(self):
         """The table, and the figure of widths."""
         pictures = self._pictures()
-        if not any(pictures):
-            self.table.object = ""
-            return
-        known = self.nuts.known
-        self.table.object = table(pictures, known if len(known) == len(pictures) else [None] * len(pictures))
+        known = self.nuts.known if len(self.nuts.known) == len(pictures) else [None] * len(pictures)
+        self.table.object = table(pictures, known) if any(pictures) else ""
         for picture in filter(None, pictures):
             if picture.setup.posterior()[1:] == self.setup.posterior()[1:]:
                 for name, seen in picture.methods.items():
