@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from checks import until
 
 pytestmark = pytest.mark.browser
 
@@ -212,8 +213,8 @@ def test_particles_that_leave_the_picture_are_followed_and_counted_where_they_ar
 
 
 def test_at_rest_arrows_are_gone(open_tab):
-    tab = open_tab("?target=gaussian&methods=map&steps=4000")
-    tab.wait("window.steinlab.step[0] === 4000")
+    tab = open_tab("?target=gaussian&methods=map&steps=600")
+    tab.wait("window.steinlab.step[0] === 600")
     tab.until_settled()
     x0, x1, _, _ = tab.stage("extent(0)")
     for _ in range(2):
@@ -221,7 +222,7 @@ def test_at_rest_arrows_are_gone(open_tab):
         assert 0 < force * tab.stage("scale[0]") < 0.002 * (x1 - x0)
         tab.page.locator("canvas.plot").first.hover()
         tab.page.keyboard.press("ArrowLeft")  # nor after a step back
-        tab.wait("window.steinlab.step[0] < 4000")
+        tab.wait("window.steinlab.step[0] < 600")
         tab.until_settled()
 
 
@@ -244,8 +245,7 @@ def test_a_step_back_keeps_the_curves_so_far(open_tab):
     assert columns > 0.4  # a gap at its beginning: it moves before metrics are compiled
     tab.page.keyboard.press("r")
     tab.wait("window.steinlab.step[0] === 0")
-    time.sleep(0.5)
-    assert tab.page.locator("canvas.spark").nth(1).evaluate(COLUMNS) < 0.2  # nothing of the run before
+    until(lambda: tab.page.locator("canvas.spark").nth(1).evaluate(COLUMNS) < 0.2)  # nothing of the run before
 
 
 def test_divergence_is_said_and_reset_offered(open_tab):
