@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from app.limits import LIMITS
+from app.limits import KNOWN, LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
 from stein_core.registry import Knob, short, unknown
@@ -19,6 +19,8 @@ from stein_core.sweeps import key_of, variance_collapse
 
 STOP = Stop()
 MOST_SEEDS = 20
+# What ships can be shown, however little a server computes.
+MOST_RUNS, MOST_PARTICLES = (max(getattr(LIMITS, name), KNOWN[f"STEINLAB_{name.upper()}"][0]) for name in ("runs", "particles"))
 SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "variance_collapse.json"
 PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
 
@@ -75,10 +77,16 @@ class Grid:
         object.__setattr__(self, "knobs", tuple((k, v) for k, v in knobs.items() if v != others[k].default))
         if not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"seeds = {short(self.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
-        if max(self.particles) > LIMITS.particles:
-            raise ValueError(f"particles = {short(max(self.particles))} is out of range; allowed: 1 to {LIMITS.particles}.")
-        if size > 4 * LIMITS.runs or len(self.recipes()) > LIMITS.runs:
-            raise ValueError(f"these lists make up to {size} runs; allowed: {LIMITS.runs}. Take fewer values.")
+        if max(self.particles) > MOST_PARTICLES:
+            raise ValueError(f"particles = {short(max(self.particles))} is out of range; allowed: 1 to {MOST_PARTICLES}.")
+        if size > 4 * MOST_RUNS or len(self.recipes()) > MOST_RUNS:
+            raise ValueError(f"these lists make up to {size} runs; allowed: {MOST_RUNS}. Take fewer values.")
+
+    def refusal(self) -> str:
+        """Why this server runs none of it, though it shows what is known; or ""."""
+        if (count := len(self.recipes())) > LIMITS.runs:
+            return f"{count} runs are too many; allowed on this server: {LIMITS.runs} (STEINLAB_RUNS)."
+        return LIMITS.refusal(max(self.dims), max(self.particles))
 
     def calls(self) -> list[dict[str, Any]]:
         """The arguments of `variance_collapse`, one dict for each setting that it does not multiply out itself."""

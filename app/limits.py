@@ -11,8 +11,8 @@ from stein_core.registry import short
 # variable -> (default, least, most, what it limits)
 KNOWN = {
     "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
-    "STEINLAB_DIM": (1000, 2, 100_000, "dimensions of a target, but for the wave"),
-    "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method, of one visitor"),
+    "STEINLAB_DIM": (1000, 2, 1000, "dimensions of a target, but for the wave"),
+    "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method on one stage"),
     "STEINLAB_SESSIONS": (100, 1, 10_000, "open pages at a time (not served notebooks); the next visitor is asked to come back later"),
     "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; the others wait in line"),
     "STEINLAB_RUNS": (600, 1, 100_000, "runs of one sweep of page Variance collapse"),
@@ -41,6 +41,13 @@ class Limits(NamedTuple):
                 raise ValueError(f"{name} = {short(text)!r}; allowed: a whole number from {least} to {most}.")
             values.append(int(text))
         return cls(*values)
+
+    def refusal(self, dim: int, particles: int) -> str:
+        """Why no run of this size is computed here, or ""."""
+        for name, value, most in (("dim", dim, self.dim), ("particles", particles, self.particles)):
+            if value > most:
+                return f"{name} = {short(value)} is out of range; allowed on this server: 1 to {most} (STEINLAB_{name.upper()})."
+        return ""
 
 
 LIMITS = Limits.read(os.environ)

@@ -13,6 +13,7 @@ from app.collapse_laws import SIMPLEX, variance_law
 from app.collapse_points import Point
 from app.collapse_run import Figures, Recording, record
 from app.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
+from app.limits import LIMITS
 from app.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweeps import canonical
@@ -52,9 +53,13 @@ class Replay:
             f"You are here: {METHODS[row['method']].label} on {TARGETS[row['target']].label}, d = {row['dim']}, "
             f"n = {row['particles']}, seed {row['seed']}"
         )
-        self.progress = self.reading.object = "waiting …"
         self.scrub.visible = self.four.visible = False
         self.panel.visible = True
+        if problem := LIMITS.refusal(row["dim"], row["particles"]):
+            self.progress, self.onward.object = "", ""
+            self.reading.object = f"It is not repeated here: {problem}"
+            return
+        self.progress = self.reading.object = "waiting …"
         self.onward.object = f'<a href="?{html.escape(link_of(recipe))}" target="_blank">Open in Particles</a>'
 
         breaks = Breaks()

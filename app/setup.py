@@ -52,9 +52,8 @@ class Setup:
                 raise unknown("knob", name, known)
         object.__setattr__(self, "knobs", {name: known[name].check(value) for name, value in self.knobs.items()})
         for method in self.methods:
-            dim = self.recipe(method, CAPACITY).spec.dim
-            if dim > LIMITS.dim:
-                raise ValueError(f"dim = {dim} is out of range; allowed on this server: 1 to {LIMITS.dim} (STEINLAB_DIM).")
+            if problem := LIMITS.refusal(self.recipe(method, CAPACITY).spec.dim, 1):
+                raise ValueError(problem)
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""

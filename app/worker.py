@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Pace:
-    """Keeps one method of one visitor below LIMITS.steps_per_second. A rest earns at most a quarter of a second's steps."""
+    """Keeps one method on one stage below LIMITS.steps_per_second. A rest earns at most a quarter of a second's steps."""
 
     def __init__(self):
         self._credit, self._since = 1.0, time.monotonic()

@@ -67,17 +67,50 @@ print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
 page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=SimpleNamespace(open=lambda setup: None))
 Live.load_preset(page, SimpleNamespace(new=next(one["name"] for one in page.presets if "dim=50" in one["link"])))
 print(page.about.object)
-for make in (lambda: Grid(particles=(41,)), lambda: Grid(dims=(1, 2, 3, 4), methods=("svgd",), seeds=1),
-             lambda: WaveSetup(knobs={"method.particles": 41})):
-    try: make()
-    except ValueError as error: print(error)
+try: WaveSetup(knobs={"method.particles": 41})
+except ValueError as error: print(error)
+for changed in ({"particles": (41,)}, {"dims": (2, 7)}, {"dims": (2, 3, 4, 5)}, {}):
+    print(Grid(**{"methods": ("svgd",), "dims": (2,), "seeds": 1} | changed).refusal())
 """
     limits = {"STEINLAB_PARTICLES": "40", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **limits}, capture_output=True, text=True)
-    slider, dim, preset, *grids = done.stdout.splitlines()
+    slider, dim, preset, wave, *grids = done.stdout.splitlines()
     assert slider == "40" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, done.stderr
-    assert "allowed: 1 to 40" in grids[0] and "allowed: 3. Take fewer values" in grids[1] and "allowed: 1 to 40" in grids[2]
+    assert "allowed: 1 to 40" in wave
+    assert grids == [
+        "particles = 41 is out of range; allowed on this server: 1 to 40 (STEINLAB_PARTICLES).",
+        "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM).",
+        "4 runs are too many; allowed on this server: 3 (STEINLAB_RUNS).",
+        "",
+    ]
     assert "dim = 50 is out of range; allowed on this server: 1 to 6" in preset
+
+
+def test_a_server_that_computes_little_shows_what_ships():
+    script = """
+import asyncio
+from unittest.mock import Mock
+from bokeh.document import Document
+from panel.io.state import set_curdoc
+from app.collapse_points import points_of
+from app.pages.collapse import Collapse
+async def visit():
+    with set_curdoc(Document()):
+        page = Collapse(Mock(), {})
+    for name in page.preset.options[1:]:
+        page._load_preset(name)
+        page._start(None)
+        print(len(page.shipped), page.run.disabled, page.job, page.reading.object)
+    row = next(row for row in page.shipped.values() if row["dim"] == 100)
+    page.replay.open(points_of([row], "sample_variance", "dim")[0])
+    print(page.replay.reading.object)
+asyncio.run(visit())
+"""
+    least = {name: str(least) for name, (_, least, _, _) in KNOWN.items()}
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **least}, capture_output=True, text=True)
+    *presets, run = done.stdout.splitlines()
+    assert len(presets) > 5 and all(re.match(r"[1-9]\d* True None .* runs are too many; allowed on this server: 1 ", one) for one in presets), done.stderr
+    assert run == "It is not repeated here: dim = 100 is out of range; allowed on this server: 1 to 2 (STEINLAB_DIM)."
 
 
 def test_a_target_of_more_dimensions_than_allowed_is_refused():

@@ -174,7 +174,7 @@ class Collapse:
         self._redraw()
 
     def _start(self, event):
-        if self.job and self.job.active:  # the second of two quick clicks
+        if self.job and self.job.active or self.grid.refusal():  # the second of two quick clicks; a message that no button sends
             return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
         LINE.add(self.job)
@@ -249,9 +249,10 @@ class Collapse:
         again = missing and len(self.shipped) == len(self.recipes)
         runs = f"{missing} run{'s' * (missing > 1)}"
         label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
-        self.run.param.update(label=label, disabled=active or not missing or not self.valid)
+        refusal = self.grid.refusal()
+        self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
         self.cancel.visible = self.bar.visible = active
-        text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"
+        text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here. {refusal}".removesuffix(". ")
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             text = progress(job, "runs")
