@@ -68,10 +68,13 @@ class Threads(ThreadPoolExecutor):
         self._given.discard(future)
 
 
-SWEEPERS = Threads(THREADS, "sweep", heard=True)
+SWEEPERS = [Threads(THREADS, "sweep", heard=True) for _ in range(LIMITS.jobs)]  # as many as sweeps that may run at a time
 LOOKERS = Threads(1, "look-up")  # what takes a moment
 RECORDERS = Threads(2, "recorder")  # what takes long
 
+_free: queue.SimpleQueue[Threads] = queue.SimpleQueue()  # those that no sweep has
+for _threads in SWEEPERS:
+    _free.put(_threads)
 
 _opening = threading.Lock()
 
@@ -179,7 +182,11 @@ class SweepJob(Job):
         self.rows.append(row)
 
     def compute(self) -> None:
-        self.rows = run_sweep(self.recipes, store(), self.stop, SWEEPERS, self.heard, self.cancelled, self.rest)
+        sweepers = _free.get()
+        try:
+            self.rows = run_sweep(self.recipes, store(), self.stop, sweepers, self.heard, self.cancelled, self.rest)
+        finally:
+            _free.put(sweepers)
         self.done = len(self.rows)
 
 
@@ -239,7 +246,7 @@ def stop() -> bool:
     stopped."""
     STOPPING.set()
     jobs, until = LINE.cancel(), time.monotonic() + PATIENCE
-    while busy := any(job.active for job in jobs) or any(threads.busy for threads in (SWEEPERS, LOOKERS, RECORDERS)):
+    while busy := any(job.active for job in jobs) or any(threads.busy for threads in (*SWEEPERS, LOOKERS, RECORDERS)):
         if time.monotonic() > until:
             break
         time.sleep(0.02)

@@ -1,5 +1,6 @@
 """Long jobs beside the pages: their line, their threads, and how they give way to pages that play."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -185,3 +186,25 @@ def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
         opened = set(pool.map(lambda _: jobs.store(), range(8)))
     jobs._opened.cache_clear()
     assert len(opened) == 1 and len(list(tmp_path.glob("*damaged*"))) == 1
+
+
+def test_sweeps_that_may_run_at_a_time_do_not_wait_for_each_other():
+    script = """
+import threading
+from app import jobs
+release = threading.Event()
+jobs.store = lambda: None
+jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled, rest: [
+    executor.submit(release.wait if recipe == "long" else release.set).result(30) for recipe in recipes
+]
+long, short = (jobs.SweepJob([name]) for name in ("long", "short"))
+for job in (long, short):
+    jobs.LINE.add(job)
+release.wait(10)
+print(release.is_set())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=SHIPPED.parents[1], env={**os.environ, "STEINLAB_JOBS": "2"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == "True", done.stderr
