@@ -24,7 +24,7 @@ export function render({model, el}) {
   const hook = window.steinwave = {pictures: 0, below: 0, panel, at, erasing: () => model.erasing};
   let ctx = null, places = [], heads = [], family = "", width = 0, height = 0, raf = 0;
   let titles = model.scene.rows?.map(({title}) => title) ?? [], pictures = [], waiting = {}, points = [], extent = [-2, 2, -9, 11];
-  let selected = -1, hover = -1, drag = null, told = 0;
+  let selected = -1, hover = -1, drag = null, dragged = false, told = 0;
 
   const theme = () => THEMES[model.dark ? "dark" : "light"];
   const repaint = () => { raf ||= requestAnimationFrame(paint); };
@@ -160,6 +160,7 @@ export function render({model, el}) {
   }
 
   function down(e) {
+    dragged = false;
     if (e.button) return;
     const {place, index} = nearest(e);
     if (index < 0) return;
@@ -174,7 +175,7 @@ export function render({model, el}) {
     if (drag) {
       const {left, top, map} = drag.place, [x, y] = map.data(e.offsetX - left, e.offsetY - top), [x0, x1, y0, y1] = map.extent;
       points[drag.index] = [Math.min(x1, Math.max(x0, x)), Math.min(y1, Math.max(y0, y))];
-      drag.moved = true;
+      dragged = true;
       touched(false);
       return repaint();
     }
@@ -185,13 +186,13 @@ export function render({model, el}) {
   }
 
   function up() {
-    if (drag?.moved) touched(true);
+    if (drag && dragged) touched(true);
     drag = null;
   }
 
   function click(e) {
     const {place, index} = nearest(e);
-    if (!place || index >= 0 || model.erasing) return;
+    if (!place || index >= 0 || model.erasing || dragged) return;  // a drag ends with a click, too
     points.push(place.map.data(e.offsetX - place.left, e.offsetY - place.top));
     selected = points.length - 1;
     touched(true);
