@@ -1,0 +1,268 @@
+"""What we work around in Panel is still there, see test_upstream.py."""
+
+import asyncio
+import gc
+import inspect
+import sys
+import weakref
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import panel
+import panel as pn
+import panel_material_ui as pmui
+import param
+import pytest
+from bokeh.document import Document
+from bokeh.models import ImportedStyleSheet
+from checks import finished
+from panel.auth import BasicLoginHandler
+from panel.custom import JSComponent
+from panel.io import document as io_document
+from panel.io import location as io_location
+from panel.io.callbacks import PeriodicCallback
+from panel.io.document import _destroy_document, dispatch_tornado
+from panel.io.server import ComponentResourceHandler
+from panel.io.state import set_curdoc
+from panel.reactive import Syncable
+from panel.util import parse_query
+from pyviz_comms import Comm
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketClosedError
+
+from app import serving
+from app.notebook import stay_offline
+from app.serving import (
+    Unbusy,
+    begin_busy_cleanup,
+    detach_busy,
+    expect_failed_writes,
+    forget_page,
+    hear_at_once,
+    import_nothing,
+    leave_links_alone,
+    stay_local,
+)  # fmt: skip
+from app.wave_parts import Upload
+
+
+def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
+    (tmp_path / "never_asked_for.py").write_text("print('executed')")
+    monkeypatch.syspath_prepend(tmp_path)
+    handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
+    with suppress(HTTPError):
+        serving._parse_url_path(handler, "never_asked_for/a/css/b")
+    assert sys.modules.pop("never_asked_for", None), "app.serving.import_nothing"
+    monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", serving._parse_url_path)
+    import_nothing()
+    there = "panel.template.material/MaterialTemplate/_css/material.css"
+    assert ComponentResourceHandler.parse_url_path(handler, there).endswith("template/material/material.css")
+    for nonsense in ("never_asked_for/a/css/b", "/a/css/b", ".git/a/css/b", "app.views/Stage/_resources/", "app.views", "os/path/css"):
+        with pytest.raises(HTTPError):
+            ComponentResourceHandler.parse_url_path(handler, nonsense)
+    assert "never_asked_for" not in sys.modules
+
+
+def test_panel_leaves_a_failed_write_unread(caplog):
+    message = SimpleNamespace(header_json="", metadata_json="", content_json="", _buffers=())
+
+    async def failing():
+        raise WebSocketClosedError
+
+    async def cut(mend):
+        """A connection that is cut while the first of three parts is written."""
+        mend()
+        writes = Mock(side_effect=[asyncio.ensure_future(failing()), WebSocketClosedError])
+        socket = SimpleNamespace(ws_connection=SimpleNamespace(is_closing=lambda: False, write_message=writes))
+        with suppress(WebSocketClosedError):
+            dispatch_tornado(SimpleNamespace(_socket=socket), msg=message)
+        await asyncio.sleep(0.01)
+        del writes, socket
+        gc.collect()
+
+    finished(cut(lambda: None))
+    assert "never retrieved" in caplog.text, "app.serving.expect_failed_writes"
+    caplog.clear()
+    finished(cut(expect_failed_writes))
+    assert not caplog.text
+
+
+class Plain(JSComponent):
+    """Notes whether Panel calls itself busy while a message is handled."""
+
+    _esm = "export function render() {}"
+    busy = None
+
+    def _process_event(self, event):
+        self.busy = pn.state.busy
+
+
+class Mended(Unbusy, Plain):
+    pass
+
+
+def heard_after() -> int:
+    """The milliseconds after which Panel tells a widget what a browser has changed."""
+    document = Mock()
+    pn.widgets.IntSlider()._server_change(document, "ref", None, "value", 0, 1)
+    pn.state._change_callbacks.pop(document)
+    return document.add_timeout_callback.call_args.args[1]
+
+
+def test_panel_collects_changes_for_a_twentieth_of_a_second(monkeypatch):
+    monkeypatch.setattr(Syncable, "_debounce", Syncable._debounce)  # to have it back
+    assert heard_after() == 50, "app.serving.hear_at_once"
+    hear_at_once()
+    assert heard_after() == 0
+
+
+def test_panel_is_busy_with_every_message():
+    plain, mended = Plain(), Mended()
+    for component in (plain, mended):
+        component._process_bokeh_event(Document(), None)
+    assert plain.busy is True, "app.serving.Unbusy"
+    assert mended.busy is False
+
+
+def test_panel_is_busy_with_every_tick():
+    seen = []
+    tick = PeriodicCallback(callback=lambda: seen.append(pn.state.busy))
+    with param.discard_events(tick):
+        tick.running = True
+    finished(tick._periodic_callback())
+    assert seen == [True], "app.shell.Shell.start: pn.state.add_periodic_callback would do"
+
+
+def test_panel_searches_for_garbage_after_every_page(monkeypatch):
+    scheduled, searched = [], Mock()
+    monkeypatch.setattr(type(pn.state), "schedule_task", lambda self, name, search, at: scheduled.append(search))
+    monkeypatch.setattr(io_document, "GC_DEBOUNCE", 0)
+    monkeypatch.setattr(io_document, "gc", SimpleNamespace(collect=searched))
+    document = Document()
+    document.destroy = partial(_destroy_document, document)
+    document.destroy(None)
+    for search in scheduled:
+        search()
+    assert searched.called, "app.serving.Garbage"
+
+
+def alive(mend) -> bool:
+    """Whether a page that nobody has any more is kept."""
+    page = pmui.Page(title="gone")
+    mend(page)
+    left = weakref.ref(page)
+    del page
+    gc.collect()
+    return left() is not None
+
+
+def test_a_page_stays_subscribed_to_busy_for_ever():
+    assert alive(lambda page: None), "app.serving.detach_busy"
+    assert not alive(detach_busy)
+
+
+def known_after_its_session(mend) -> bool:
+    """Whether Panel keeps anything of a page when its session ends."""
+    document, before = Document(), set(pn.state._views)
+    context = Mock(_document=document)
+    document._session_context = lambda: context
+    with set_curdoc(document):
+        pn.extension(notifications=True)
+        pmui.Page(title="gone").server_doc(document)
+    mend(document)
+    callbacks = document.session_destroyed_callbacks
+    document.destroy = partial(_destroy_document, document)
+    document.destroy(None)  # first this, then the callbacks: as Bokeh's server does
+    for callback in callbacks:
+        callback(context)
+    return bool(set(pn.state._views) - before)
+
+
+def test_panel_keeps_the_notification_area_of_every_page():
+    assert known_after_its_session(lambda document: None), "app.serving.forget_page"
+    assert not known_after_its_session(forget_page)
+
+
+def kept_by_busy_cleanup(begin) -> bool:
+    """Whether a document is kept in whose context Panel was busy for the first time."""
+
+    async def visit():
+        document = Document()
+        left = weakref.ref(document)
+        begin()
+        with set_curdoc(document):
+            pn.state._schedule_busy_cleanup()
+        del document
+        gc.collect()
+        kept = left() is not None
+        pn.state._busy_cleanup_scheduled.stop()
+        return kept
+
+    type(pn.state)._busy_cleanup_scheduled = None
+    try:
+        return finished(visit())
+    finally:
+        type(pn.state)._busy_cleanup_scheduled = None
+
+
+def test_panel_keeps_the_first_page_that_was_busy():
+    assert kept_by_busy_cleanup(lambda: None), "app.serving.begin_busy_cleanup"
+    assert not kept_by_busy_cleanup(begin_busy_cleanup)
+
+
+def addresses(document: Document) -> list[str]:
+    """Where a slider's style sheets in this document come from."""
+    root = pn.widgets.IntSlider().get_root(document)
+    return [sheet.url for sheet in root.stylesheets if isinstance(sheet, ImportedStyleSheet)]
+
+
+def test_a_document_without_a_session_asks_a_cdn():
+    plain, mended = Document(), Document()
+    stay_local(mended)
+    assert any(url.startswith("https://") for url in addresses(plain)), "app.serving.stay_local"
+    assert addresses(mended) and not any(url.startswith("https://") for url in addresses(mended))
+
+
+def test_a_spinner_without_a_server_asks_a_cdn(monkeypatch):
+    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), "app.notebook.stay_offline"
+    monkeypatch.setattr(panel.reactive, "get_dist_path", panel.reactive.get_dist_path)
+    with pn.config.set(inline=pn.config.inline, design=pn.config.design):
+        stay_offline()
+        assert addresses(Document()) and not any(url.startswith("https://") for url in addresses(Document()))
+
+
+def test_a_widget_of_material_design_brings_its_bundle_with_every_output_of_a_notebook():
+    with pn.config.set(inline=True, design=pn.theme.Design):
+        heavy, light = (kit.Button().get_root(Document(), Comm()) for kit in (pmui, pn.widgets))
+    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), "app.live_stage, app.chart.control: pmui would do"
+    assert not hasattr(light, "esm")
+
+
+def test_panels_own_login_asks_a_cdn():
+    handler = Mock(_login_template=BasicLoginHandler._login_template, _login_endpoint="/login")
+    handler.get_argument.return_value = ""
+    made = BasicLoginHandler.get(handler)
+    if inspect.isawaitable(made):
+        finished(made)
+    assert 'src="https://' in handler.write.call_args.args[0], "assets/login.html"
+
+
+def test_a_file_that_is_too_large_is_not_expected():
+    refused = Mock()
+    with pytest.raises(ValueError, match="Unknown status"):
+        pmui.FileInput()._handle_msg({"status": "error"})
+    Upload(Mock(), refused)._handle_msg({"status": "error"})
+    assert refused.called, "app.wave_parts.Upload"
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "²"])
+def test_a_link_with_a_number_that_is_none_stops_a_page(value):
+    with pytest.raises(ValueError):  # else app.serving.leave_links_alone can go
+        parse_query(f"?a={value}")
+    leave_links_alone()
+    try:
+        assert io_location.parse_query(f"?a={value}&b=2") == {"a": value, "b": "2"}
+    finally:
+        io_location.parse_query = parse_query
