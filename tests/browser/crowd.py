@@ -1,6 +1,7 @@
 """python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0] [--job KIND]: one server and many visitors at once.
 
-With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h = 100.
+With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h = 100;
+or there are eight, who run all of lesson 9 again and again.
 The visitors are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time
 from a slider's move to its picture, and what the server takes. Clients and server share this machine.
 """
@@ -18,11 +19,12 @@ from chromium import Server
 from visitors import Visitor
 
 QUERY = "?target=oring&methods=svgd&method.particles=50"
-# page, button; none of it has been computed before
+# page, buttons; none of it has been computed before
 JOBS = {
-    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", "Run .*"),
-    "nuts": ("?page=wave&methods=map&width=30", "Compute NUTS here"),
-    "networks": ("?page=wave&methods=svgd,smi,vi&width=100", None),
+    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", ["Run .*"]),
+    "nuts": ("?page=wave&methods=map&width=30", ["Compute NUTS here"]),
+    "networks": ("?page=wave&methods=svgd,smi,vi&width=100", []),
+    "lessons": ("?page=lessons&lesson=09", ["Restart", "Run all"]),
 }
 
 
@@ -51,6 +53,16 @@ async def turn_sliders(visitors: list[Visitor], until: float) -> None:
     await asyncio.gather(*(one(visitor, i) for i, visitor in enumerate(visitors)))
 
 
+async def start(visitor: Visitor, buttons: list[str], again: bool) -> None:
+    """Click them one after the other, and again every three seconds."""
+    for button in buttons:
+        await visitor.click(button)
+    while again:
+        await asyncio.sleep(3)
+        for button in buttons:
+            await visitor.click(button)
+
+
 async def crowd(server: Server, options) -> None:
     pid = server.process.pid
     before = memory(pid)
@@ -65,13 +77,14 @@ async def crowd(server: Server, options) -> None:
         visitor.visible = False
     await asyncio.sleep(options.settle)
     if options.job:
-        query, button = JOBS[options.job]
-        busy = Visitor(server.url, query)
-        await busy.open()
-        asyncio.create_task(busy.watch(float("inf")))
+        query, buttons = JOBS[options.job]
+        busy = [Visitor(server.url, query) for _ in range(8 if options.job == "lessons" else 1)]
+        for visitor in busy:
+            await visitor.open()
+            asyncio.create_task(visitor.watch(float("inf")))
         await asyncio.sleep(options.settle)
-        if button:
-            await busy.click(button)
+        for visitor in busy:
+            asyncio.create_task(start(visitor, buttons, again=len(busy) > 1))
         await asyncio.sleep(5)
     seconds, own = options.seconds, time.process_time()
     seen, sent, spent, began = [len(v.pictures) for v in playing], sum(v.bytes for v in playing), cpu(pid), time.monotonic()
@@ -81,7 +94,7 @@ async def crowd(server: Server, options) -> None:
     spent = cpu(pid) - spent
     rates = sorted((len(v.pictures) - n) / seconds for v, n in zip(playing, seen))
     if options.job:
-        print(f"{options.job} beside them: {busy.said if button else f'{len(busy.pictures)} pictures'}")
+        print(f"{options.job} beside them: {busy[0].said or f'{len(busy[0].pictures)} pictures'}")
     everyone = options.playing + options.idle + options.hidden
     print(f"{options.playing} playing, {options.idle} paused, {options.hidden} hidden, {seconds:.0f} s")
     if rates:
