@@ -27,14 +27,17 @@ class Heard:
 
 
 def text(value) -> bool:
+    """Any text."""
     return isinstance(value, str)
 
 
 def flag(value) -> bool:
+    """True or False."""
     return isinstance(value, bool)
 
 
 def number(value) -> bool:
+    """A finite number below 1e300."""
     return isinstance(value, (int, float)) and abs(value) < 1e300 and math.isfinite(value)
 
 
@@ -44,10 +47,12 @@ def whole(value) -> bool:
 
 
 def point(value) -> bool:
+    """Two numbers."""
     return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(number, value))
 
 
 def pairs(value) -> bool:
+    """A list of points."""
     return isinstance(value, (list, tuple)) and all(map(point, value))
 
 

@@ -257,7 +257,7 @@ def _forget() -> bool:
 
 def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
     """Frames of a run at steps 0, every, 2 every ... and at the last one. Stops early, with `finite=False` on the last
-    frame, where the run diverges."""
+    frame, where the run diverges. Raises ValueError where the program would not fit into memory (see `compile`)."""
     stepper = compile(recipe.spec)
     knobs = dict(recipe.knobs)
     state = stepper.reset(recipe.seed, knobs)
@@ -282,5 +282,5 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
 
 
 def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]:
-    """All frames of `stream`; without `every` the first and the last."""
+    """All frames of `stream`, which raises what that raises; without `every` the first and the last."""
     return list(stream(recipe, steps, every or max(steps, 1)))

@@ -22,7 +22,8 @@ class Store:
     """The rows of sweeps in one SQLite file, safe for several threads and processes.
 
     A file that is damaged, or becomes so, is set aside under another name (`set_aside` says which) and a new one is begun.
-    Raises ValueError, naming the path, where the folder does not exist or the path is a folder.
+    Raises ValueError, naming the path, where the folder does not exist or the path is a folder, and
+    sqlite3.OperationalError where the file is read-only or another process has it locked for PATIENCE seconds.
     """
 
     def __init__(self, path: str | Path):

@@ -57,6 +57,7 @@ def proxied(tmp_path):
 def test_visitors_stay_on_the_process_that_their_cookie_says(chromium, proxied):
     with urllib.request.urlopen(proxied[0].url.replace("/app", "/liveness")) as answer:
         assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'self'"
 
     def visits() -> list[int]:
         return [server.log().count("WebSocket connection opened") for server in proxied]
