@@ -100,7 +100,7 @@ def test_a_point_is_added_moved_and_deleted_and_the_data_come_back(open_wave):
     tab.page.mouse.move(*tab.at(0.0, 8, "map"), steps=3)
     tab.page.mouse.up()
     tab.until("p.x[40] === 2")
-    tab.page.mouse.click(*tab.at(1.9, 8))
+    tab.page.mouse.click(*tab.at(1.98, 8))
     tab.page.keyboard.press("Backspace")
     tab.until("p.x.length === 40")
     tab.wait("!location.search.includes('data=')")
