@@ -16,9 +16,10 @@ from bokeh.model import Model
 from bokeh.models import Plot
 
 from app.figures import COLOURS, take_over
-from app.jobs import Threads
+from app.jobs import STOPPING, Left, Threads, beside
 from app.output import Output
 from app.text import BUSY
+from app.turns import TURNS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
@@ -68,11 +69,14 @@ class Chart(Output):
                     self.lock.notify_all()
                     break
             try:
-                figure, self.problem = rendered(self.draw(**values)), ""
+                with beside(lambda: self.closed or STOPPING.is_set()):
+                    figure, self.problem = rendered(self.draw(**values)), ""
+            except Left:
+                continue
             except Exception as error:
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
-            self.place.later(lambda figure=figure, problem=self.problem: self.show(figure, problem))
+            TURNS.take(self.place.later, lambda figure=figure, problem=self.problem: self.show(figure, problem))
         self.place.later(self.idle)
 
     def show(self, figure: Model | None, problem: str) -> None:

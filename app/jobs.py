@@ -9,14 +9,16 @@ import queue
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from app.failures import note
 from app.limits import LIMITS
 from app.stream import SHARE
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
+from stein_core.runner import in_pieces
 from stein_core.store import Store
 from stein_core.sweeps import run_sweep
 
@@ -114,6 +116,24 @@ class Breaks(threading.local):
             while not stopped() and time.monotonic() < now + min(LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / OTHERS):
                 time.sleep(min(worked, 0.02))
         self._since = time.monotonic()
+
+
+class Left(BaseException):
+    """Nobody waits any more for what this thread computes. No `except Exception` is to take it for an error."""
+
+
+@contextmanager
+def beside(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Steps that are taken meanwhile on this thread give way to pages that play; Left is raised where they are unwanted."""
+    breaks = Breaks()
+
+    def rest():
+        breaks.take(unwanted)
+        if unwanted():
+            raise Left
+
+    with in_pieces(rest):
+        yield
 
 
 class Job:

@@ -14,7 +14,7 @@ from typing import Any
 
 from panel.viewable import Viewable
 
-from app.jobs import STOPPING, Threads
+from app.jobs import STOPPING, Left, Threads, beside
 from app.output import Output
 from app.place import Place, placed
 
@@ -122,16 +122,22 @@ class Reading:
         for output in self.place.outputs:
             output.close()
 
+    def _unwanted(self) -> bool:
+        return self._closed or STOPPING.is_set()
+
     def _work(self) -> None:
         while True:
             with self._lock:
-                if self._closed or STOPPING.is_set() or self._next >= self._goal:
+                if self._unwanted() or self._next >= self._goal:
                     self._running = False
                     break
                 index = self._next
             if self.lesson.cells[index].code:
-                with placed(self.place):
-                    result = run(self.lesson.cells[index].source, self._namespace)
+                try:
+                    with placed(self.place), beside(self._unwanted):
+                        result = run(self.lesson.cells[index].source, self._namespace)
+                except Left:
+                    continue
                 self.place.later(lambda index=index, result=result: self.told(index, result))
                 if isinstance(result.shown, Output):  # while the cell before it is read
                     RUNNERS.submit(result.shown.prepare)

@@ -7,11 +7,14 @@ it is made, and never again.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +29,20 @@ from stein_core.types import Frame, State
 LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
 KEPT_STEPPERS = 64
 WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
+PIECE = 0.05  # seconds
+_rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
+
+
+@contextmanager
+def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
+    """On this thread `Stepper.advance` takes its steps in pieces of about PIECE seconds and calls `rest` between them:
+    threads share one device, where each would wait for all of another's steps. The same numbers come out. What `rest`
+    raises ends it."""
+    token = _rest.set(rest)
+    try:
+        yield
+    finally:
+        _rest.reset(token)
 
 
 class Stepper:
@@ -119,7 +136,18 @@ class Stepper:
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
         """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
         the run: the state returned is the last good one, and its `step` says where that was."""
-        knobs = self.coerce(knobs)
+        knobs, rest, piece = self.coerce(knobs), _rest.get(), 20
+        while rest and steps > piece:
+            began, before = time.perf_counter(), state
+            state, steps = self._on(state, knobs, piece), steps - piece
+            if int(state.step) < int(before.step) + piece:
+                return state
+            piece = max(1, int(piece * PIECE / (time.perf_counter() - began)))
+            rest()
+        return self._on(state, knobs, steps)
+
+    def _on(self, state: State, knobs: dict[str, np.float32], steps: int) -> State:
+        """`steps` steps on, all at once."""
         if not self._wide:
             with jax.default_matmul_precision("highest"):
                 after, finite = self._advance(state, knobs, np.int32(steps))

@@ -15,6 +15,7 @@ from app.lessons import Lesson, Reading, Result, lessons
 from app.place import Place
 from app.serving import soon
 from app.text import BUSY, Text, code_html, markdown_html, prose
+from app.turns import TURNS
 from stein_core.registry import short, whole
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
@@ -120,6 +121,10 @@ class Lessons:
 
     # ---- the way through a lesson
 
+    def in_turn(self, call: Callable[[], None]):
+        """Call it on the event loop soon: it takes a while."""
+        TURNS.take(self.later, call)
+
     def begin(self, lesson: Lesson):
         """A lesson from its start."""
         if self.reading:
@@ -143,14 +148,12 @@ class Lessons:
     def reveal(self, count: int, scroll: bool = True):
         """Show the first `count` cells; run these and, while they are read, the next one."""
         count = min(max(count, self.lesson.opening), len(self.lesson.cells))
-        while len(self.blocks) < count:
-            self.blocks.append(self.block(len(self.blocks)))
         before, self.shown = self.shown, count
-        for index in range(min(before, count), count):
-            self.later(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
+        for index in range(min(before, count), min(count, len(self.blocks))):
+            self.in_turn(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
         for index, block in enumerate(self.blocks):
             block.visible = index < count
-        self.cells.extend(self.blocks[len(self.cells) :])
+        self.grow(self.reading)
         self.far[self.lesson.key] = max(count, self.far.get(self.lesson.key, 0))
         for index in range(count):
             self.rest(index, False)
@@ -161,6 +164,17 @@ class Lessons:
             self.reader.show(min(before, count - 1) if count > before + 1 else count - 1)
         if self.begun:
             self.later(lambda: self.reading.run_to(self.shown + 1))  # not before the text is on its way
+
+    def grow(self, reading: Reading):
+        """Add the cells that are to be shown. One at a time where someone reads already: all pages wait meanwhile."""
+        while reading is self.reading and len(self.blocks) < self.shown:
+            index = len(self.blocks)
+            self.blocks.append(self.block(index))
+            self.cells.append(self.blocks[index])
+            self.in_turn(lambda index=index: self.fill(index))  # the text first, here too
+            if self.begun:
+                self.in_turn(lambda: self.grow(reading))
+                break
 
     def tell(self, count: int):
         """The bar below and the list on the left."""
@@ -188,7 +202,7 @@ class Lessons:
             if result.shown is not None and hasattr(result.shown, "darken"):
                 result.shown.darken(self.shell.frame.dark_theme)
             if index < self.shown:
-                self.fill(index)
+                self.in_turn(lambda: self.fill(index))
 
     def fill(self, index: int):
         """Put the result of a cell beneath its code, if it has run."""

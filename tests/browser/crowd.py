@@ -1,7 +1,7 @@
 """python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0] [--job KIND]: one server and many visitors at once.
 
 With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h = 100;
-or there are eight, who run all of lesson 9 again and again.
+or there are eight, who run all of lesson 9 at once, every ten seconds.
 The visitors are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time
 from a slider's move to its picture, and what the server takes. Clients and server share this machine.
 """
@@ -54,11 +54,11 @@ async def turn_sliders(visitors: list[Visitor], until: float) -> None:
 
 
 async def start(visitor: Visitor, buttons: list[str], again: bool) -> None:
-    """Click them one after the other, and again every three seconds."""
+    """Click them one after the other, and again every ten seconds."""
     for button in buttons:
         await visitor.click(button)
     while again:
-        await asyncio.sleep(3)
+        await asyncio.sleep(10)
         for button in buttons:
             await visitor.click(button)
 

@@ -1,0 +1,111 @@
+"""Lessons beside pages that play: long runs in pieces, and one page's new cells after another's."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from checks import assert_same_frame, finished, lazy
+from desks import cliff  # noqa: F401  (a fixture)
+
+from app import jobs, turns
+from app.jobs import Left, beside
+from app.lessons import Cell, Lesson, Reading
+from app.place import Place
+from app.turns import Turns
+from stein_core import Spec
+from stein_core.runner import PIECE, Stepper, in_pieces
+
+SVGD = Spec("gaussian", 2, "svgd", capacity=32)
+
+
+def test_steps_in_pieces_are_the_same_steps():
+    stepper, moments = lazy(SVGD), []
+    knobs = {"method.step_size": 0.05}
+    begun = stepper.reset(0, knobs)
+    whole = stepper.advance(begun, knobs, 30_000)
+    with in_pieces(lambda: moments.append(time.perf_counter())):
+        began = time.perf_counter()
+        pieces = stepper.advance(begun, knobs, 30_000)
+        took = time.perf_counter() - began
+    assert_same_frame(stepper.look(pieces, knobs, False), stepper.look(whole, knobs, False))
+    assert int(pieces.step) == 30_000 and 0.2 * took / PIECE < len(moments) < 10 + 5 * took / PIECE
+    moments.clear()
+    stepper.advance(begun, knobs, 1000)
+    assert not moments  # only within
+
+
+def test_a_run_in_pieces_ends_where_it_diverges(cliff):
+    stepper, knobs = Stepper(Spec("cliff", 1, "map", capacity=4)), {"method.step_size": 0.01}
+    begun = stepper.reset(0, knobs)
+    whole = stepper.advance(begun, knobs, 10_000)
+    rests = []
+    with in_pieces(lambda: rests.append(1)):
+        pieces = stepper.advance(begun, knobs, 10_000)
+    assert 20 < int(whole.step) == int(pieces.step) < 10_000 and rests
+
+
+def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
+    told, begun = [], threading.Event()
+    stepper = lazy(SVGD)
+    begin = stepper.reset(0, {})
+    stepper.advance(begin, {}, 1)  # compiled
+    cells = (Cell(True, "begun.set(); stepper.advance(begin, {}, 10**9)"), Cell(True, "1"))
+    one = Reading(Lesson("99", "T", 1, "Q?", cells), Place(lambda call: call(), lesson=True), lambda *news: told.append(news))
+    one._namespace |= {"stepper": stepper, "begin": begin, "begun": begun}
+    one.run_to(2)
+    assert begun.wait(10)
+    time.sleep(0.2)
+    assert one._running
+    one.close()
+    until = time.monotonic() + 10
+    while one._running and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not one._running and not told
+
+
+def test_steps_beside_pages_that_play_rest_as_long_as_those_take(monkeypatch):
+    monkeypatch.setattr(jobs.SHARE, "pages", lambda within=1.0: 3)
+    monkeypatch.setattr(jobs, "OTHERS", 1)
+    stepper = lazy(SVGD)
+    state = stepper.reset(0, {})
+    stepper.advance(state, {}, 1)
+
+    def seconds(steps):
+        began = time.thread_time(), time.perf_counter()
+        stepper.advance(state, {}, steps)
+        return time.perf_counter() - began[1]
+
+    alone = seconds(30_000)
+    with beside(lambda: False):
+        shared = seconds(30_000)
+    assert 2 * alone < shared < 8 * alone + 1
+    asked = iter([False, True, True, True, True])
+    with pytest.raises(Left), beside(lambda: next(asked, True)):
+        stepper.advance(state, {}, 10**9)
+
+
+@pytest.mark.parametrize("playing", [3, 0])
+def test_what_takes_long_leaves_the_event_loop_free_for_as_long_while_pages_play(monkeypatch, playing):
+    monkeypatch.setattr(turns.SHARE, "pages", lambda: playing)
+    done = []
+
+    async def all_at_once():
+        loop, some = asyncio.get_running_loop(), Turns()
+
+        def long(name):
+            began = time.monotonic()
+            time.sleep(0.05)
+            done.append((name, began, time.monotonic()))
+            if name == "fails":
+                raise ZeroDivisionError
+
+        for name in ("a", "fails", "b"):
+            some.take(loop.call_soon, lambda name=name: long(name))
+        while len(done) < 3:
+            await asyncio.sleep(0.001)
+
+    finished(all_at_once(), 10)
+    gaps = [after[1] - before[2] for before, after in zip(done, done[1:])]
+    assert sorted(name for name, *_ in done) == ["a", "b", "fails"]
+    assert min(gaps) > 0.045 if playing else max(gaps) < 0.03
