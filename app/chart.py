@@ -23,7 +23,7 @@ from app.turns import TURNS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
-DRAWERS = Threads(4, "chart")
+DRAWERS = Threads(16, "chart")  # most of which rest where pages play
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
@@ -47,6 +47,7 @@ class Chart(Output):
         heading = [pn.pane.HTML(f"<b>{title}</b>", margin=(6, 8, 0, 8))] * bool(title)
         self.extend([*heading, pn.FlexBox(*self.controls.values(), sizing_mode="stretch_width"), self.line, self.figure, self.said])
         self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
+        self.newest: tuple[Model | None, str] | None = None  # drawn and not shown yet, with what went wrong
         self.request()
 
     def request(self) -> None:
@@ -76,17 +77,25 @@ class Chart(Output):
             except Exception as error:
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
-            TURNS.take(self.place.later, lambda figure=figure, problem=self.problem: self.show(figure, problem))
-        self.place.later(self.idle)
+            with self.lock:
+                self.newest = figure, self.problem
+            TURNS.take(self.place.later, self.show)
+        TURNS.take(self.place.later, self.idle)
 
-    def show(self, figure: Model | None, problem: str) -> None:
-        """On the event loop: a drawing, or why there is none; the last one stays then."""
+    def show(self) -> None:
+        """On the event loop: the newest drawing, or why there is none; the last one stays then."""
+        with self.lock:
+            newest, self.newest = self.newest, None
+        if newest is None or self.closed:
+            return
+        figure, problem = newest
         if figure is not None and not (len(self.figure) and take_over(self.figure[0].object, figure)):
             self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
         self.said.param.update(object=problem, visible=bool(problem))
 
     def idle(self) -> None:
         """On the event loop: nothing is being drawn, unless something was wanted meanwhile."""
+        self.show()
         if not self.drawing:
             self.line.object = IDLE
 

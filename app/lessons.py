@@ -20,7 +20,7 @@ from app.place import Place, placed
 
 log = logging.getLogger(__name__)
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
-RUNNERS = Threads(8, "lesson")
+RUNNERS = Threads(32, "lesson")  # most of which rest where pages play
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
-from tornado.ioloop import IOLoop
-
 from app.stream import SHARE
+
+
+def running() -> bool:
+    """Whether an event loop runs on this thread: a script without one shows what it draws at once."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class Turns:
@@ -22,8 +30,8 @@ class Turns:
 
         def work():
             began = time.monotonic()
-            if began < self._free and SHARE.pages():
-                IOLoop.current().call_later(self._free - began, later, work)
+            if began < self._free and SHARE.pages() and running():
+                asyncio.get_running_loop().call_later(self._free - began, later, work)
                 return
             try:
                 call()

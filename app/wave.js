@@ -160,8 +160,8 @@ export function render({model, el}) {
   }
 
   function down(e) {
+    if (e.button || drag) return;
     dragged = false;
-    if (e.button) return;
     const {place, index} = nearest(e);
     if (index < 0) return;
     if (model.erasing) return remove(index);

@@ -35,7 +35,7 @@ _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
 
 @contextmanager
 def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
-    """On this thread `Stepper.advance` takes its steps in pieces of about PIECE seconds and calls `rest` between them:
+    """On this thread `Stepper.advance` takes its steps in pieces of about PIECE seconds and calls `rest` after each:
     threads share one device, where each would wait for all of another's steps. The same numbers come out. What `rest`
     raises ends it."""
     token = _rest.set(rest)
@@ -144,7 +144,10 @@ class Stepper:
                 return state
             piece = max(1, int(piece * PIECE / (time.perf_counter() - began)))
             rest()
-        return self._on(state, knobs, steps)
+        state = self._on(state, knobs, steps)
+        if rest:
+            rest()
+        return state
 
     def _on(self, state: State, knobs: dict[str, np.float32], steps: int) -> State:
         """`steps` steps on, all at once."""

@@ -24,6 +24,7 @@ from app.stream import Mailbox
 BUTTON = {"size": "small", "margin": (4, 4)}
 DAMAGED = "The file of the runs computed on this machine was damaged: it is set aside, and a new one is begun."
 OWN = "Your own settings"
+PRESS = "Press Run for the points that are not there yet."
 KEY = (
     "Solid: the exact law. Dashed: Ba et al.'s limit. {grey}Dotted: guides the eye. Pale large markers "
     "are the shipped reference of {made}, small full ones were computed here; hollow ones did not converge, a cross "
@@ -207,7 +208,7 @@ class Collapse:
         self.variant.param.update(options={QUANTITIES[name][2]: name for name in names}, value=self.quantity, visible=len(names) > 1)
         shown = presets().get((self.grid, self.axis, self.quantity))
         self.preset.value = shown["name"] if shown else OWN
-        self.about.object = shown["text"] if shown else "Press Run for the points that are not there yet."
+        self.about.object = shown["text"] if shown else "" if self.grid.refusal() else PRESS
         self.quiet = False
 
     def _redraw(self):
@@ -249,7 +250,7 @@ class Collapse:
         again = missing and len(self.shipped) == len(self.recipes)
         runs = f"{missing} run{'s' * (missing > 1)}"
         label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
-        refusal = self.grid.refusal()
+        refusal = self.grid.refusal() if missing else ""
         self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
         self.cancel.visible = self.bar.visible = active
         text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here. {refusal}".removesuffix(". ")

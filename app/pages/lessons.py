@@ -53,6 +53,7 @@ class Lessons:
         self.far: dict[str, int] = {}  # lesson -> the most cells seen
         self.reading: Reading | None = None
         self.begun = False  # nothing runs before the page is there
+        self.growing: Reading | None = None  # whose cells are being added
         self.results: dict[int, Result] = {}
         self.blocks: list[pn.Column] = []
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
@@ -153,7 +154,8 @@ class Lessons:
             self.in_turn(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
         for index, block in enumerate(self.blocks):
             block.visible = index < count
-        self.grow(self.reading)
+        if self.growing is not self.reading:
+            self.grow(self.reading)
         self.far[self.lesson.key] = max(count, self.far.get(self.lesson.key, 0))
         for index in range(count):
             self.rest(index, False)
@@ -167,12 +169,16 @@ class Lessons:
 
     def grow(self, reading: Reading):
         """Add the cells that are to be shown. One at a time where someone reads already: all pages wait meanwhile."""
-        while reading is self.reading and len(self.blocks) < self.shown:
+        if reading is not self.reading:
+            return
+        self.growing = None
+        while len(self.blocks) < self.shown:
             index = len(self.blocks)
             self.blocks.append(self.block(index))
             self.cells.append(self.blocks[index])
             self.in_turn(lambda index=index: self.fill(index))  # the text first, here too
             if self.begun:
+                self.growing = reading
                 self.in_turn(lambda: self.grow(reading))
                 break
 
