@@ -90,7 +90,7 @@ from app.collapse_points import points_of
 from app.pages.collapse import Collapse
 from app.wave_recovery import Recovery
 async def visit():
-    recovery = Recovery(print, print)
+    recovery = Recovery(Mock(), Mock())
     recovery.panel.active = [0]
     with set_curdoc(Document()):
         page = Collapse(Mock(), {})
