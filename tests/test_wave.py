@@ -11,7 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from checks import COMPILE, TRACE
+from checks import COMPILE, TRACE, lazy
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
 from scipy.stats import norm
@@ -120,10 +120,9 @@ def test_points_at_one_place_and_a_width_of_one_are_allowed():
 
 def test_one_guide_climbs_as_numpyros_svi_does():
     """The gradient of NumPyro's own ELBO at our start, in expectation; both are Monte Carlo means."""
-    spec = Spec("wave", dim=FIVE, method="vi", draws=1000)
-    stepper = compile(spec)
+    stepper = lazy(Spec("wave", dim=FIVE, method="vi", draws=1000))
     state = stepper.reset(1, {})
-    ours = np.stack([stepper.look(state._replace(key=jax.random.PRNGKey(k)), {}).attract[0] for k in range(20)])
+    ours = np.stack([stepper.look(state._replace(key=jax.random.PRNGKey(k)), {}, False).attract[0] for k in range(20)])
 
     shapes = shapes_of(5, False)
     rows = np.zeros((40, 3), np.float32)
@@ -195,7 +194,7 @@ def test_coverage_and_disagreement():
 
 def test_function_values_are_those_of_the_particles():
     spec = Spec("wave", dim=FIVE, method="svgd", capacity=6)
-    stepper, knobs, x = compile(spec), {"method.particles": 5}, np.linspace(-1, 1, 7)
+    stepper, knobs, x = lazy(spec), {"method.particles": 5}, np.linspace(-1, 1, 7)
     state = stepper.reset(0, knobs)
     values = function_values(spec, state.particles, knobs, x)
     expected = [target_of(spec).predict(p, jnp.float32(x)) for p in state.particles[:5]]
