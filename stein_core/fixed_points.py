@@ -11,9 +11,21 @@ the force of `stein_core.forces` vanishes where
     scale:     E[G eps] = 0
     location:  c (1 - f(u)) E[G] = 2 alpha a f'(u) / sigma^2,     c = 1 for force scale `paper`, 2 for `numpyro`.
 
-For every a the first equation has one solution s(a), so both are one equation in a. Forces that vanish need not hold:
-beyond some alpha (2.1 for `median_log`, 8 for `numpyro`) one guide narrows beside a wide one. `stable` says whether all
-eigenvalues of the force's Jacobian in (location, u) of both guides on the axis are negative.
+For every a the first equation has one solution s(a), so both are one equation in a.
+
+Forces that vanish need not hold a run. `stable` says whether all eigenvalues of the force's Jacobian are negative. The
+reflections of single axes split the Jacobian into blocks: 4 x 4 for (location, u) of both guides on the axis, and the
+same block again for every axis across. So two dimensions stand for all larger ones. The largest alpha that holds, RBF:
+
+    rule            force scale     d = 1     d >= 2
+    `median_log`    `paper`         2.136     1.139
+    `median`        `paper`         2.544     1.357
+    `numpyro`       `paper`         8.010     4.273
+    `median_log`    `numpyro`       4.272     2.278
+    `numpyro`       `numpyro`       16.02     8.546
+
+In d >= 2 the mode across the axis grows first: one guide narrows on an axis across, the other widens there. Both
+locations then go to the centre.
 """
 
 from __future__ import annotations
@@ -34,6 +46,8 @@ from stein_core.registry import BANDWIDTHS, FORCE_SCALES, KERNELS
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
+ACROSS, WEIGHTS_ACROSS = np.polynomial.hermite_e.hermegauss(12)  # the integrand is a quadratic there, but for NUDGE^2
+WEIGHTS_ACROSS = WEIGHTS_ACROSS / WEIGHTS_ACROSS.sum()
 SEARCHED = np.geomspace(1e-3, 1e3, 40)  # where a is looked for; alpha is at most 1000, and a^2 grows like it
 ROUNDING = 1e-9  # a force below it is none
 NUDGE = 1e-3  # of the Jacobian's differences: the kernel is in float32
@@ -41,7 +55,7 @@ NUDGE = 1e-3  # of the Jacobian's differences: the kernel is in float32
 
 class FixedPoint(NamedTuple):
     """location: a, the guides are at +a and -a on one axis. scale: their standard deviation on it; 1 across. stable:
-    whether runs stay there."""
+    whether runs that come near stay there, in the spec's dimension."""
 
     location: float
     scale: float
@@ -73,16 +87,16 @@ def two_guides(spec: Spec, knobs: Mapping[str, Any]) -> FixedPoint | None:
     if why_none(spec, knobs):
         return None
     names = ("kernel.name", "bandwidth.rule", "bandwidth.factor", "method.alpha", "method.force_scale")
-    return _solve(2 * spec.dim, *(knobs.get(name, spec.knobs()[name].default) for name in names))
+    return _solve(spec.dim, *(knobs.get(name, spec.knobs()[name].default) for name in names))
 
 
 @lru_cache(maxsize=1024)
-def _solve(p: int, kernel: str, rule: str, factor: float, alpha: float, force_scale: str) -> FixedPoint:
+def _solve(d: int, kernel: str, rule: str, factor: float, alpha: float, force_scale: str) -> FixedPoint:
     strength = float(FORCE_SCALES[force_scale].make(2.0))
 
     def interaction(square):
         """f and f' / sigma^2 at the squared distance of the two particles."""
-        sigma = float(_sigma(BANDWIDTHS.index(rule), factor, square, p))
+        sigma = float(_sigma(BANDWIDTHS.index(rule), factor, square, 2 * d))
         f, slope = (float(v) for v in _profile(KERNELS[kernel].make, square / (2.0 * sigma**2)))
         return f, slope / sigma**2
 
@@ -92,22 +106,28 @@ def _solve(p: int, kernel: str, rule: str, factor: float, alpha: float, force_sc
         return strength * (1.0 - f) * gradient - 2.0 * alpha * a * slope - ROUNDING
 
     def field(psi):
-        """Force (4,) on psi = (location, u) of one guide and of the other, on the axis; twice that of `forces`."""
-        one, other = psi[:2], psi[2:]
+        """Force on psi (2, 2, axes): of two guides the locations and the u. Twice that of `forces`."""
+        one, other = psi
         f, slope = interaction(np.sum((one - other) ** 2))
-        g, h = _gradients(psi[0::2], psi[1::2])
+        g, h = _gradients(psi)
         push = alpha * slope * (other - one)
-        return np.concatenate([strength * (g + f * h) + push, strength * (h + f * g) - push])
+        return np.stack([strength * (g + f * h) + push, strength * (h + f * g) - push])
 
     outward = [i for i, a in enumerate(SEARCHED) if force(a) > 0]
-    if not outward:
+    if not outward:  # alpha = 0: the forces vanish there, and to first order around it
         return FixedPoint(0.0, 1.0, True)
     a = brentq(force, SEARCHED[outward[-1]], SEARCHED[outward[-1] + 1])
     s = scale_at(a)
-    u = np.log(np.expm1(s))
-    here = np.array([a, u, -a, u])
-    jacobian = [(field(here + h) - field(here - h)) / (2.0 * NUDGE) for h in NUDGE * np.eye(4)]
-    return FixedPoint(a, s, bool(np.linalg.eigvals(jacobian).real.max() < 0))
+    here = np.zeros((2, 2, min(d, 2)))
+    here[:, 0, 0], here[:, 1] = (a, -a), np.log(np.e - 1.0)
+    here[:, 1, 0] = np.log(np.expm1(s))
+    return FixedPoint(a, s, bool(np.linalg.eigvals(_jacobian(field, here)).real.max() < 0))
+
+
+def _jacobian(field, here: np.ndarray) -> np.ndarray:
+    """Derivatives (size, size) of a field at `here`, by central differences."""
+    steps = NUDGE * np.eye(here.size).reshape(here.size, *here.shape)
+    return np.stack([(field(here + h) - field(here - h)).ravel() / (2.0 * NUDGE) for h in steps], axis=1)
 
 
 def scale_at(a: float) -> float:
@@ -122,14 +142,21 @@ def _gradient(a: float, s: float) -> tuple[float, float]:
     return WEIGHTS @ g, WEIGHTS @ (g * NODES)
 
 
-def _gradients(locations: np.ndarray, us: np.ndarray) -> np.ndarray:
-    """g in (location, u) of two guides on N(0, 1), (2, 2): SMI's pathwise gradient by quadrature."""
+def _gradients(psi: np.ndarray) -> np.ndarray:
+    """g (2, 2, axes) of two guides psi (2, 2, axes) on N(0, I): SMI's pathwise gradient by quadrature on the axis of
+    the split, which comes first, and on at most one axis across."""
+    locations, us = psi[:, 0], psi[:, 1]
     scales = np.logaddexp(0.0, us)
-    theta = locations[:, None] + scales[:, None] * NODES
-    standard = (theta[..., None] - locations) / scales
-    shares = softmax(-0.5 * standard**2 - np.log(scales), axis=-1)
-    g = -theta + np.sum(shares * standard / scales, axis=-1)
-    return np.stack([g @ WEIGHTS, (g * NODES) @ WEIGHTS * expit(us)], axis=1)
+    if psi.shape[2] == 1:
+        eps, weights = NODES[:, None], WEIGHTS
+    else:
+        eps = np.stack(np.meshgrid(NODES, ACROSS, indexing="ij"), axis=-1).reshape(-1, 2)
+        weights = np.outer(WEIGHTS, WEIGHTS_ACROSS).ravel()
+    theta = locations[:, None] + scales[:, None] * eps  # (2, nodes, axes)
+    standard = (theta[:, :, None] - locations) / scales  # (2, nodes, 2, axes): of each node under each guide
+    shares = softmax(-0.5 * np.sum(standard**2, axis=-1) - np.sum(np.log(scales), axis=-1), axis=-1)
+    g = -theta + np.sum(shares[..., None] * standard / scales, axis=2)
+    return np.stack([weights @ g, weights @ (g * eps) * expit(us)], axis=1)
 
 
 @partial(jax.jit, static_argnums=3)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
@@ -61,10 +63,69 @@ def test_without_repulsion_the_guides_meet():
     assert point == (0.0, 1.0, True)
 
 
-@pytest.mark.parametrize("rule, held, left", [("median_log", 1.9, 2.4), ("numpyro", 7.5, 9.0)])
-def test_beyond_some_alpha_it_does_not_hold(rule, held, left):
-    points = [two_guides(SPEC, {**TWO, "bandwidth.rule": rule, "method.alpha": alpha}) for alpha in (held, left)]
+# For d = 2 from somebody else's quadrature of the full Jacobian, to the digits that it gave.
+@pytest.mark.parametrize("dim, rule, force_scale, largest", [
+    (2, "median_log", "paper", 1.139), (5, "median_log", "paper", 1.139), (2, "median", "paper", 1.357),
+    (2, "numpyro", "paper", 4.27), (2, "median_log", "numpyro", 2.28), (1, "median_log", "paper", 2.136), (1, "numpyro", "paper", 8.01),
+])  # fmt: skip
+def test_beyond_some_alpha_it_does_not_hold(dim, rule, force_scale, largest):
+    knobs = {**TWO, "bandwidth.rule": rule, "method.force_scale": force_scale}
+    points = [two_guides(replace(SPEC, dim=dim), {**knobs, "method.alpha": side * largest}) for side in (0.998, 1.002)]
     assert [point.stable for point in points] == [True, False]
+
+
+@pytest.mark.parametrize("dim, alphas", [(1, (1.9, 2.4)), (2, (1.1, 1.2)), (3, (1.1, 1.2))])
+def test_stability_is_that_of_the_whole_jacobian(dim, alphas):
+    """Equation 9 with `median_log` (k = 1/2) on a grid in all dimensions, differentiated by JAX in float64."""
+    nodes, weights = hermegauss(40)
+    eps = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    weights = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * dim, indexing="ij"), axis=-1), axis=-1).ravel()
+    points = [two_guides(replace(SPEC, dim=dim), {**TWO, "method.alpha": alpha}) for alpha in alphas]
+    held = []
+    with jax.enable_x64():
+
+        def log_mixture(theta, psi):
+            log_q = [jnp.sum(jax.scipy.stats.norm.logpdf(theta, one[0], jax.nn.softplus(one[1]))) for one in psi]
+            return jax.nn.logsumexp(jnp.stack(log_q)) - jnp.log(2.0)
+
+        def field(flat, alpha):
+            psi = flat.reshape(2, 2, dim)
+
+            def gradient(one):
+                def elbo(one):  # the mixture, that is psi, is held fixed
+                    theta = one[0] + jax.nn.softplus(one[1]) * eps
+                    terms = jax.vmap(lambda t: -0.5 * t @ t - log_mixture(t, psi))(theta)
+                    return jnp.asarray(weights) @ terms
+
+                return jax.grad(elbo)(one)
+
+            g, apart = [gradient(one) for one in psi], psi[0] - psi[1]
+            push = alpha * jnp.log(2.0) * apart / jnp.sum(apart**2)  # -alpha f'(u) / sigma^2, 2 sigma^2 = r^2 / ln 2
+            return jnp.stack([g[0] + 0.5 * g[1] + push, g[1] + 0.5 * g[0] - push]).ravel()
+
+        for alpha, point in zip(alphas, points):
+            scales = np.ones(dim)
+            scales[0] = point.scale
+            u, at = np.log(np.expm1(scales)), point.location * np.eye(dim)[0]
+            here = np.array([at, u, -at, u]).ravel()
+            assert np.abs(field(here, alpha)).max() < 1e-4
+            largest = np.linalg.eigvals(np.asarray(jax.jit(jax.jacfwd(field))(here, alpha))).real.max()
+            assert abs(largest) > 1e-3
+            held.append(bool(largest < 0))
+    assert held == [point.stable for point in points] == [True, False]
+
+
+@pytest.mark.parametrize("rule, alpha, wide, narrow", [("median_log", 1.5, 1.59, 0.14), ("numpyro", 6.0, 1.61, 0.13)])
+def test_beyond_it_both_locations_go_to_the_centre(rule, alpha, wide, narrow):
+    """From random starts: one guide is wide and the other narrow on one axis, both have the target's width across it."""
+    spec, knobs = replace(SPEC, optimizer="adam", draws=100), {"bandwidth.rule": rule, "method.alpha": alpha}
+    for seed in (0, 1):
+        frames = collect(Recipe(spec, {**TWO, **knobs}, seed=seed), 5000, every=50)[-40:]
+        locations, scales = (np.mean([getattr(f, name) for f in frames], axis=0) for name in ("locations", "scales"))
+        axis = np.argmax(np.ptp(scales, axis=0))
+        np.testing.assert_allclose(locations, 0.0, atol=0.1)
+        np.testing.assert_allclose(np.sort(scales[:, axis]), [narrow, wide], atol=0.05)
+        np.testing.assert_allclose(scales[:, 1 - axis], 1.0, atol=0.02)
 
 
 def test_a_run_leaves_a_fixed_point_that_does_not_hold():

@@ -30,8 +30,7 @@ HELP = (
 )
 BUG = (
     "From 0.16 to 0.22 NumPyro's SteinVI computes each guide's density with a scale that went through softplus twice. "
-    "Both locations then go to the centre and sds collapse, mostly one in each guide. The SMI paper's figure 8 describes "
-    "just that; correct SMI splits along one axis."
+    "Both locations then go to the centre and some sds fall to 0. Correct SMI splits along one axis, up to some alpha."
 )
 
 
@@ -212,7 +211,7 @@ class Location(Live):
             self.exact.object = (
                 f"Exact fixed point: locations ±{point.location:.4f}, sd {point.scale:.4f} and variance "
                 f"{point.variance:.4f} on one axis; 0, 1 and 1 across."
-                + " It does not hold: with this much repulsion one guide narrows." * (not point.stable)
+                + " Runs leave it: with this much repulsion one guide narrows and the other widens." * (not point.stable)
             )
 
     def turned_axis(self, event):
