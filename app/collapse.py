@@ -26,8 +26,8 @@ PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
 
 # quantity -> (tab, label, short label, log y axis); the columns of a row that the page draws.
 QUANTITIES = {
-    "sample_variance": ("Variance", "variance, 1/(n-1)", "1/(n-1)", True),
-    "marginal_variance": ("Variance", "variance, 1/n", "1/n", True),
+    "sample_variance": ("Variance", "variance (points 1/(n-1), guides 1/n)", "points 1/(n-1), guides 1/n", True),
+    "marginal_variance": ("Variance", "variance, all with 1/n", "all 1/n", True),
     "covariance_error": ("Frobenius distance", "Frobenius distance of the covariance", "full covariance", True),
     "diagonal_error": ("Frobenius distance", "Frobenius distance, diagonal only", "diagonal only, as the published code", True),
     "mean_location": ("Mean location", "mean location", "mean", False),

@@ -21,7 +21,7 @@ from stein_core.bands import disagreement
 from stein_core.batches import RULES, Stop
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.nuts import Reference, run_nuts, save_reference
-from stein_core.registry import short
+from stein_core.registry import DIAGNOSTICS, short
 from stein_core.store import Store
 from stein_core.sweeps import SWEEPS, run_sweep
 from stein_core.wave import GRID, WIDTHS, dim_of
@@ -197,3 +197,4 @@ def print_rows(rows) -> None:
     for row in rows:
         cells = ("-" if row[c] is None else f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in columns)
         print("  ".join(f"{cell:>9}" for cell in cells))
+    print(f"sample_variance: {DIAGNOSTICS['sample_variance'].label}", file=sys.stderr)

@@ -89,11 +89,17 @@ def between_variance(view):
     return view.average(view.moments()[1])
 
 
-@DIAGNOSTICS.register("sample_variance", label="variance, 1/(n-1)", reference="Ba et al. 2022, Prop. 3", log=True, live=False)
+@DIAGNOSTICS.register(
+    "sample_variance", label="variance (points 1/(n-1), guides 1/n)", reference="Ba et al. 2022, Prop. 3; SMI paper, sec. 6.1",
+    log=True, live=False,
+)  # fmt: skip
 def sample_variance(view):
-    "Marginal variance with 1/(n-1) between guides: the one that the laws of `theory` give. 1/n for one particle."
+    """Variance that the particles give a posterior. Points are a sample, so theirs has 1/(n-1), as the laws of `theory`
+    have it. Guides are a mixture, whose variance is within + between with 1/n. One point has 0."""
     m = view.problem.m
-    return within_variance(view) + between_variance(view) * m / jnp.maximum(m - 1, 1)
+    if view.problem.guide.log_density is not None:
+        return marginal_variance(view)
+    return between_variance(view) * m / jnp.maximum(m - 1, 1)
 
 
 @DIAGNOSTICS.register("covariance_error", label="Frobenius distance", reference="SMI paper, fig. 4 (text)", log=True, live=False)

@@ -209,6 +209,7 @@ def test_what_the_page_says_about_the_published_runs():
         assert at[0.05, "paper", d] == pytest.approx(at[1.0, "numpyro", d], abs=0.02)
     assert at[1.0, "paper", 1] > 1.8
     assert at[10.0, "numpyro", 1] > 1.3 > 1.1 > at[10.0, "numpyro", 40]
+    assert at[0.05, "numpyro", 1] == pytest.approx(1.0, abs=0.01)  # a mixture's, with 1/n; 1/(n-1) gives 1.034
 
 
 def test_a_recording_repeats_the_row_it_came_from(tmp_path):

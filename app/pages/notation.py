@@ -53,8 +53,9 @@ The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ 
 
 $$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right],$$
 
-its first part the attraction, its second the repulsion. The variance on a stage has $1/n$ and is the sum of that within
-guides and that between them; the laws give $1/(n-1)$.
+its first part the attraction, its second the repulsion. The variance on a stage has $1/n$. It is the
+sum of the variance within guides and the variance between them, which is that of their mixture. The laws are for points
+and have $1/(n-1)$; page *Variance collapse* has $1/(n-1)$ for points and $1/n$ for guides.
 """
 
 
