@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.forces import Gradients, Problem, gradients, influence, kernel_matrix, length, squared_distances
+from stein_core.forces import Gradients, Problem, center, gradients, influence, kernel_matrix, length, squared_distances
 from stein_core.registry import DIAGNOSTICS
 from stein_core.types import Array, Forces, State
 
@@ -67,8 +67,9 @@ def mixture_elbo(view):
 @DIAGNOSTICS.register("components", label="effective components", reference="SMI paper, sec. 4", live=False)
 def components(view):
     """exp(L - L_up), with L the mixture ELBO and L_up the mean of the guides' own: the mutual information of theta and
-    the guide's number, as a number of guides that do not overlap, 1 to m (estimated from this step's draws)."""
-    return jnp.exp(view.gradients.elbo - view.gradients.component_elbo)
+    the guide's number, as a number of guides that do not overlap. It is between 1 and m. The estimate from this step's
+    draws is cut to that range."""
+    return jnp.clip(jnp.exp(view.gradients.elbo - view.gradients.component_elbo), 1.0, view.problem.m)
 
 
 @DIAGNOSTICS.register("marginal_variance", label="variance", reference="SMI paper, sec. 6.1", log=True)
@@ -207,10 +208,10 @@ def ksd(view):
     k_p(x, y) = <s(x), s(y)> k + <s(x), grad_y k> + <s(y), grad_x k> + tr(grad_x grad_y k), with c = 1, beta = -1/2.
     """
     x, w = view.draws, view.weights
-    d = view.problem.d
-    score = jax.vmap(jax.grad(view.problem.target.log_density))(x)
+    x, d = x - center(x, w), view.problem.d
+    score = jax.vmap(jax.grad(view.problem.target.log_density))(view.draws)
     score = jnp.where(w[:, None] > 0, score, 0.0)
-    base = 1.0 + squared_distances(x, x)
+    base = 1.0 + squared_distances(x, x, w)
     k = jax.lax.rsqrt(base)
     cross = score @ x.T  # <s(x_i), x_j>
     along = jnp.diagonal(cross)[:, None] - cross  # <s(x_i), x_i - x_j>
@@ -235,7 +236,7 @@ def mmd(view):
         return jnp.exp(-square / scale)
 
     x, w = view.draws, view.weights
-    square = w @ k(squared_distances(x, x)) @ w - 2 * jnp.mean(w @ k(squared_distances(x, exact))) + jnp.mean(k(within))
+    square = w @ k(squared_distances(x, x, w)) @ w - 2 * jnp.mean(w @ k(squared_distances(x, exact, w))) + jnp.mean(k(within))
     return jnp.sqrt(jnp.maximum(square, 0.0))
 
 

@@ -27,6 +27,7 @@ from stein_core.types import Array, Forces, Guide, Method, State, Target
 
 LEAST = 1e-30  # for a kernel in float32 as good as 0
 ROWS = 256  # sources whose kernel values are formed at a time
+ROUNDING = 5e-7  # of the norms: what a squared distance between them may be wrong by in float32
 EXACT_DIFFERENCES = 16  # up to this many coordinates differences are formed one by one: exact, and as fast as a matmul
 
 
@@ -108,14 +109,23 @@ def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
     return (np.float32(2**0.5) * jax.lax.erf_inv(jnp.maximum(2.0 * unit - 1.0, least))).reshape(*shape, dim)
 
 
-def squared_distances(x: Array, y: Array) -> Array:
-    """|x_i - y_j|^2 as an (n, m) matrix for x (n, p) and y (m, p)."""
+def center(x: Array, weights: Array | None = None) -> Array:
+    """The row (p,) of x (n, p) that is nearest to the mean with weights (n,), equal ones by default. Differences to it
+    lose no digits to a common shift, nor to a single row that lies far out. Rows of weight 0 do not count."""
+    weights = jnp.full(len(x), 1.0 / len(x)) if weights is None else weights
+    far = jnp.sum((x - weights @ x) ** 2, axis=1)
+    return x[jnp.argmin(jnp.where(weights > 0, far, jnp.inf))]
+
+
+def squared_distances(x: Array, y: Array, weights: Array | None = None) -> Array:
+    """|x_i - y_j|^2 as an (n, m) matrix for x (n, p) and y (m, p). weights (n,): of x, for its `center`."""
     if x.shape[1] <= EXACT_DIFFERENCES:  # term by term: a sum over so short an axis is no vector operation on a CPU
         return sum((x[:, None, k] - y[None, :, k]) ** 2 for k in range(x.shape[1]))
-    origin = jnp.mean(y, axis=0)  # keeps the cancellation below as harmless as the spread allows
+    origin = center(x, weights)
     x, y = x - origin, y - origin
-    square = jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1)[None, :] - 2.0 * (x @ y.T)
-    return jnp.maximum(square, 0.0)
+    norms = jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1)[None, :]
+    square = norms - 2.0 * (x @ y.T)
+    return jnp.where(square > ROUNDING * norms, square, 0.0)  # less is what rounding leaves of 0
 
 
 def gradients(problem: Problem, key: Array, particles: Array, log_density=None) -> Gradients:
@@ -127,6 +137,7 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
     guide = problem.guide
     score = jax.vmap(jax.value_and_grad(log_density or problem.target.log_density))
     active = problem.active(n)[:, None]
+    particles = jnp.where(active, particles, center(particles, problem.weights(n)))  # spare rows are nowhere far out
     if guide.log_density is None:
         _, g = score(guide.location(particles))
         return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan), jnp.float32(jnp.nan))
@@ -177,6 +188,12 @@ def _inner(profile):
     return values
 
 
+def _singular(profile) -> bool:
+    """Whether a profile has an infinite slope at 0."""
+    with jax.ensure_compile_time_eval():
+        return not bool(jnp.isfinite(jax.grad(profile)(0.0)))
+
+
 def is_inner(entry) -> bool:
     """Whether a kernel's argument is the inner product instead of the distance."""
     return entry.facts.get("argument") == "inner"
@@ -203,17 +220,23 @@ def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, sq
     """The forces of sources x (N, p) with weights (N,) and gradients g (N, p) on y (n, p): both sums of the module's
     first formula with alpha = 1, for the problem's kernel. squared: |x_i - y_l|^2 (N, n)."""
 
-    def radial(values):
+    def radial(profile):
+        values = _radial(profile)
+        # Close pairs with a steep slope need exact differences: the sums of the matmul below would cancel.
+        exact = _singular(profile) and x.shape[1] <= EXACT_DIFFERENCES
+
         def act(x, y, squared, sigma):
-            origin = weights @ x  # small differences of large coordinates would lose digits
+            origin = center(x, weights)  # small differences of large coordinates would lose digits
 
             def of(weights, x, g, squared):
                 f, slope = (weights[:, None] * each for each in values(squared, None, sigma))
+                if exact:
+                    return g.T @ f, jnp.stack([jnp.sum(slope * (s[:, None] - r), axis=0) for s, r in zip(x.T, y.T)])
                 sources = jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
                 return g.T @ f, sources.T @ slope  # this way round several times as fast where p is small
 
             attract, pushed = (total.T for total in summed(of, weights, x, g, squared))
-            return attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin)
+            return (attract, pushed) if exact else (attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin))
 
         return act
 
@@ -228,13 +251,13 @@ def influence(problem: Problem, x: Array, weights: Array, g: Array, y: Array, sq
 
         return act
 
-    branches = [inner(_inner(e.make)) if is_inner(e) else radial(_radial(e.make)) for e in KERNELS.entries()]
+    branches = [inner(_inner(e.make)) if is_inner(e) else radial(e.make) for e in KERNELS.entries()]
     return Forces(*jax.lax.switch(problem.kernel.astype(jnp.int32), branches, x, y, squared, sigma))
 
 
 def length(problem: Problem, particles: Array) -> tuple[Array, Array]:
     """Squared distances (n, n) between particles, and the bandwidth sigma of the active ones."""
-    squared = squared_distances(particles, particles)
+    squared = squared_distances(particles, particles, problem.weights(particles.shape[0]))
     if particles.shape[1] > EXACT_DIFFERENCES:
         squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
     p = particles.shape[1] // problem.target.dim * problem.d

@@ -116,6 +116,9 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 class Recipe:
     """One reproducible experiment: spec + knobs + seed, and what was changed on the way.
 
+    The same recipe gives the same digits on the same machine and versions. Another capacity, or the batched program of
+    a sweep, rounds differently.
+
     knobs: name -> value where it differs from the default; a choice is a name. changes: (step, name, value) in order
     of steps; name is a knob, "add" (value (x, y): a particle dropped at these first two coordinates) or "remove"
     (value: index). Raises ValueError for an unknown knob (with the nearest match) or a value out of range.

@@ -69,5 +69,5 @@ def recovery_points(rows: list[dict[str, Any]], inflated: bool = False) -> dict[
                         break
                 if not math.isnan(found):
                     points.setdefault(width, {}).setdefault(region, []).append(found)
-    medians = {w: {r: statistics.median_high(v) for r, v in regions.items()} for w, regions in points.items()}
+    medians = {w: {r: statistics.median(v) for r, v in regions.items()} for w, regions in points.items()}
     return {w: {r: None if math.isinf(v) else v for r, v in regions.items()} for w, regions in medians.items()}

@@ -244,7 +244,8 @@ def funnel(dim):
         return jnp.stack([jnp.exp(0.5 * spread * v) * noise, spread * v], axis=1)
 
     return _target(
-        lambda theta: norm.logpdf(theta[1], 0, spread) + norm.logpdf(theta[0], 0, jnp.exp(0.5 * theta[1])),
+        # norm.logpdf squares exp(v / 2), which is infinite in float32 beyond v = 88.
+        lambda theta: norm.logpdf(theta[1], 0, spread) + norm.logpdf(theta[0] * jnp.exp(-0.5 * theta[1])) - 0.5 * theta[1],
         sample,
         extent=(-7.0, 7.0, -5.0, 5.0),
         coordinates=("x", "v"),

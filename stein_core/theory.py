@@ -52,17 +52,20 @@ def simplex_variance(
     Exact for 2 <= n <= d + 1 (a simplex of n points needs n - 1 dimensions); linear in alpha for the median rules.
     damping is lambda (1 is plain SVGD). It holds for any radial profile; RBF with `median_log` gives v (n-1)/n =
     alpha ln(n) / d. Source: the force balance written out for equal distances; with u = 1 it is Ba et al. 2022,
-    Prop. 3, and with sigma^2 = d their Prop. 5, which they state for n, d -> infinity. NaN elsewhere.
+    Prop. 3, and with sigma^2 = d their Prop. 5, which they state for n, d -> infinity. 0 for alpha = 0. NaN elsewhere.
     Raises UnknownName for a kernel or rule that is not registered.
     """
     BANDWIDTHS[rule]
     functions = profile(kernel)
     if functions is None or rule not in RULES or not 2 <= n <= d + 1 or factor <= 0:
         return np.nan
+    if alpha == 0:  # nothing repels
+        return 0.0
     f, slope = functions
 
     def v_at(u):
-        return -alpha * n / d * u * slope(u) / (damping - f(u)) if damping != f(u) else np.inf
+        gap = damping - f(u)
+        return -alpha * n / d * u * slope(u) / gap if abs(gap) > 1e-12 else np.inf
 
     log_n = np.log(n)
     at_median = {"median": 1.0, "median_log": log_n, "numpyro": log_n if n > 2 else 4 * log_n}

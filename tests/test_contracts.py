@@ -95,6 +95,11 @@ def test_spare_rows_change_nothing(method, guide):
     small, large = compile(spec_of(method, guide)), lazy(spec_of(method, guide, capacity=16))
     for few, many in zip(run(small), run(large), strict=True):
         assert_same_frame(few, many, rtol=1e-4, atol=1e-4)
+    state = large.reset(0, COUNT)
+    rows = np.array(state.particles)
+    rows[M:] = 1e5
+    here, there = (large.look(state._replace(particles=table), COUNT, measure) for table in (state.particles, rows))
+    assert_same_frame(here, there, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.get("single")])

@@ -58,6 +58,9 @@ def test_effective_components_are_the_mutual_information_of_draw_and_guide():
         assert frame.metrics["components"] == pytest.approx(expected, rel=0.06)
         assert 1 <= frame.metrics["components"] < M * 1.001
     assert frame.metrics["components"] == pytest.approx(M, rel=1e-3)  # far apart
+    for seed in range(20):  # the estimate alone would leave the range
+        assert 1.0 <= guides(seed, spread=0.01)[0].metrics["components"] <= M
+        assert 1.0 <= guides(seed, spread=20.0)[0].metrics["components"] <= M
     alone = seen(SMI, np.float32([[0.1] * D + [0.5] * D] * 3))  # three guides in one place are one
     assert alone.metrics["components"] == pytest.approx(1.0, abs=1e-5)
 

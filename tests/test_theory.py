@@ -95,6 +95,8 @@ def test_no_number_where_a_law_does_not_hold():
     assert np.isnan(theory.simplex_variance(10, 5, factor=0.0)) and np.isnan(
         theory.simplex_variance(10, 5, damping=0.1)
     )
+    assert np.isnan(theory.simplex_variance(10, 5, rule="median", damping=np.exp(-1.0)))  # lambda = f(1): nothing pulls
+    assert [theory.simplex_variance(10, 5, rule=rule, alpha=0.0) for rule in theory.RULES] == [0.0] * len(theory.RULES)
     for kernel in INNER:
         assert np.isnan([theory.simplex_variance(10, 5, kernel), theory.proposition_3(2, kernel),
                          theory.proposition_5(2, kernel), theory.damping(2, kernel)]).all()  # fmt: skip

@@ -253,6 +253,8 @@ def test_recovery_point_of_rows():
     assert recovery_points(rows) == {5: {"In": 4, "Between": 4, "Entire": 4}}
     # 120 points: -150 + 120 log 2 = -67 beats -100 with two particles; 60: -150 + 60 log 2 = -108 does not.
     assert recovery_points(rows, inflated=True) == {5: {"In": 4, "Between": 4, "Entire": 2}}
+    even = [row for row in rows if row["seed"] < 2]  # of 1 and 4 the median lies between
+    assert recovery_points(even) == {5: {"In": 2.5, "Between": 2.5, "Entire": 2.5}}
     assert len(recovery(particles=(1, 2), seeds=2)) == 6
 
 

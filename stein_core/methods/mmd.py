@@ -16,7 +16,7 @@ FIXED = 2**31 - 2  # folded into the run's key: samples that stay the same for a
 def kernel_derivative(problem, samples, x, sigma):
     "-mean_y grad_y k(y, x) over target samples y: low noise."
     y, weights = samples()
-    return -influence(problem, y, weights, y, x, squared_distances(y, x), sigma).repulse
+    return -influence(problem, y, weights, y, x, squared_distances(y, x, weights), sigma).repulse
 
 
 @DRIVINGS.register("log_derivative", label="log derivative", reference="Ba et al. 2022, sec. 4.2")
@@ -24,7 +24,7 @@ def log_derivative(problem, samples, x, sigma):
     "mean_y k(y, x) grad log p(y) over target samples y: SVGD's driving force with true samples; fixed ones diverge."
     y, weights = samples()
     score = jax.vmap(jax.grad(problem.target.log_density))(y)
-    return influence(problem, y, weights, score, x, squared_distances(y, x), sigma).attract
+    return influence(problem, y, weights, score, x, squared_distances(y, x, weights), sigma).attract
 
 
 @DRIVINGS.register("closed_form", label="closed form", reference="Ba et al. 2022, app. C.1")

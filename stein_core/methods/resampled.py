@@ -48,7 +48,7 @@ def resampled(problem, *, resampled):
         def from_(sources, squared):
             return influence(problem, sources, weights, gradients(problem, key, sources).guide, x, squared, sigma)
 
-        parts = from_(stored, squared_distances(stored, x)), from_(x, squared)
+        parts = from_(stored, squared_distances(stored, x, weights)), from_(x, squared)
         return jax.lax.switch(resampled.astype(jnp.int32), [e.make for e in READINGS.entries()], *parts)
 
     def init(key, n):
