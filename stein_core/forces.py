@@ -137,7 +137,6 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
     guide = problem.guide
     score = jax.vmap(jax.value_and_grad(log_density or problem.target.log_density))
     active = problem.active(n)[:, None]
-    particles = jnp.where(active, particles, center(particles, problem.weights(n)))  # spare rows are nowhere far out
     if guide.log_density is None:
         _, g = score(guide.location(particles))
         return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan), jnp.float32(jnp.nan))
@@ -147,10 +146,12 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
     flat = theta.reshape(-1, d)
     log_weights = jnp.where(problem.active(n), -jnp.log(problem.m), -jnp.inf)
 
+    # Spare rows must not move the guides' centre. XLA would form this anew for every pair of draw and guide.
+    guides = jax.lax.optimization_barrier(jnp.where(active, particles, center(particles, problem.weights(n))))
     own = jnp.repeat(jnp.arange(n), problem.draws)[:, None]  # which guide drew each point
 
     def log_mixture(points):
-        log_q = guide.log_density(particles, points)
+        log_q = guide.log_density(guides, points)
         per_point = jax.nn.logsumexp(log_q + log_weights, axis=1)
         return jnp.sum(per_point), (per_point, jnp.take_along_axis(log_q, own, axis=1)[:, 0])
 
