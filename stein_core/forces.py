@@ -110,11 +110,16 @@ def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
 
 
 def center(x: Array, weights: Array | None = None) -> Array:
-    """The row (p,) of x (n, p) that is nearest to the mean with weights (n,), equal ones by default. Differences to it
-    lose no digits to a common shift, nor to a single row that lies far out. Rows of weight 0 do not count."""
+    """A point (p,) amid the rows of x (n, p) with weights (n,), equal ones by default: differences to it lose few digits.
+
+    It is the mean, with each row weighted once more by 1 / its squared distance from the plain mean. A single row that
+    lies far out moves it little. Rows of weight 0 do not count.
+    """
     weights = jnp.full(len(x), 1.0 / len(x)) if weights is None else weights
-    far = jnp.sum((x - weights @ x) ** 2, axis=1)
-    return x[jnp.argmin(jnp.where(weights > 0, far, jnp.inf))]
+    mean = weights @ x
+    apart = x - mean
+    near = weights / (jnp.sum(apart**2, axis=1) + LEAST)
+    return jax.lax.optimization_barrier(mean + near @ apart / jnp.sum(near))  # else XLA forms it anew for every row
 
 
 def squared_distances(x: Array, y: Array, weights: Array | None = None) -> Array:
@@ -146,8 +151,9 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
     flat = theta.reshape(-1, d)
     log_weights = jnp.where(problem.active(n), -jnp.log(problem.m), -jnp.inf)
 
-    # Spare rows must not move the guides' centre. XLA would form this anew for every pair of draw and guide.
-    guides = jax.lax.optimization_barrier(jnp.where(active, particles, center(particles, problem.weights(n))))
+    guides = particles
+    if d > EXACT_DIFFERENCES:  # spare rows must not move the guides' centre; XLA would form this anew for every pair
+        guides = jax.lax.optimization_barrier(jnp.where(active, particles, center(particles, problem.weights(n))))
     own = jnp.repeat(jnp.arange(n), problem.draws)[:, None]  # which guide drew each point
 
     def log_mixture(points):

@@ -64,7 +64,7 @@ def _diagonal(dim, mask, width, density_scale):
         if dim <= EXACT_DIFFERENCES:
             standard = (theta[:, None, :] - location) / scale
             return constant - 0.5 * jnp.sum(standard**2, axis=-1)
-        origin = jax.lax.optimization_barrier(center(location))  # two matmuls instead of an (N, n, d) tensor
+        origin = center(location)  # two matmuls instead of an (N, n, d) tensor
         theta, location, precision = theta - origin, location - origin, scale**-2
         square = theta**2 @ precision.T - 2 * theta @ (location * precision).T
         return constant - 0.5 * (square + jnp.sum(location**2 * precision, axis=-1))
