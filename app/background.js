@@ -1,6 +1,9 @@
 const FARTHEST = 5;  // so many times its first span an extent widens to each side at most: one particle far out shall not shrink the others to a dot
 const CALM = 60;  // frames in a row that the first extent has to hold before it comes back: a noisy edge shall not flicker
-const FAINTEST = 1e-4;  // of the largest forces since the start: below it arrows are no longer drawn long, so that rest shows
+
+const FIRST = 40, RECENT = 20;  // frames that an arrow's usual length is taken from
+
+const middle = seen => seen.map(each => each.size).sort((a, b) => a - b)[seen.length >> 1];
 
 // What stands still behind cards of the same space: axes, density and contours, painted once, off screen, and the one
 // arrow scale of that space.
@@ -9,7 +12,7 @@ class Background {
     this.scene = scene;
     this.extent = scene.extent;
     this.scale = 0;  // data units per unit of force
-    this.least = [];  // {step, pixels}: each smaller number of pixels per unit of force than all before it in the run
+    this.fit();
     this.held = 0;  // frames in a row that the first extent held
   }
 
@@ -23,24 +26,35 @@ class Background {
     this.draw(sizedCanvas(this.bitmap, w, h, ratio));
   }
 
-  // The arrows of all these panels: the 95th percentile is a tenth of a card long. It follows slowly, or the arrows
-  // would flicker. Where forces vanish it would be their noise that fills the card: at most `limit` pixels per unit of
-  // force, and those of the run's largest forces over FAINTEST.
-  followForces(panels, limit) {
-    const {map, least} = this, lengths = [];
-    for (const {rows} of panels) {
+  // Forget the forces so far: the next ones are fitted.
+  fit() {
+    Object.assign(this, {first: [], recent: [], peaks: []});
+  }
+
+  // One scale for a run: the usual force of its first frames is a tenth of a card long. It gives way to larger forces that
+  // last, and never to smaller ones, so arrows shrink as forces vanish. tables: rows of each panel. A step back finds the
+  // scale of that step. limit: most pixels per unit of force.
+  followForces(tables, step, limit) {
+    const {map} = this, lengths = [];
+    for (const name of ["first", "recent", "peaks"]) this[name] = this[name].filter(seen => seen.step <= step);
+    for (const rows of tables) {
       for (let i = 0; i < rows.length; i += ROW) {
         lengths.push(Math.hypot(rows[i + 4] * map.kx, rows[i + 5] * map.ky), Math.hypot(rows[i + 6] * map.kx, rows[i + 7] * map.ky));
       }
     }
     const some = Float64Array.from(lengths.filter(v => v > 0 && v < Infinity)).sort();
-    if (!some.length) return;
-    const {step} = panels[0], wanted = 0.1 * Math.min(map.w, map.h) / some[Math.ceil(0.95 * (some.length - 1))];
-    while (least.length && least.at(-1).step >= step) least.pop();  // a step back, a new start, the same step with other knobs
-    if (!(least.at(-1)?.pixels <= wanted * map.kx)) least.push({step, pixels: wanted * map.kx});
-    const target = Math.min(wanted, limit / map.kx, least.at(-1).pixels / FAINTEST / map.kx);
-    const jump = !(this.scale > 0) || Math.abs(Math.log(target / this.scale)) > 3;
-    this.scale = jump ? target : this.scale * (target / this.scale) ** 0.08;
+    const seen = {step, size: some[Math.ceil(0.95 * (some.length - 1))] / map.kx};
+    if (some.length && step !== this.recent.at(-1)?.step) {  // a knob that is turned at rest changes no scale
+      this.recent = [...this.recent, seen].slice(-RECENT);
+      if (this.first.length < FIRST) this.first.push(seen);
+      else if (this.recent.length === RECENT && middle(this.recent) > this.size()) this.peaks.push({step, size: middle(this.recent)});
+    }
+    if (this.first.length) this.scale = Math.min(0.1 * Math.min(map.w, map.h) / this.size(), limit) / map.kx;
+  }
+
+  // The force, in data units of the x axis, that is drawn a tenth of a card long.
+  size() {
+    return Math.max(middle(this.first), this.peaks.at(-1)?.size ?? 0);
   }
 
   // Widens the extent where a panel has left what is seen, with room to spare so that this is rare; true if it changed.

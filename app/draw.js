@@ -8,7 +8,7 @@ const THEMES = {
     attract: "#56B4E9", repulse: "#FF8A50", accents: ["#2FC79A", "#E39AC4", "#F0C04A"]},
 };
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, TRAIL = 40, LEGEND = 26, CROWD = 500;
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 26, CROWD = 500, CAP = 0.15, PALE = 5;
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
@@ -69,9 +69,17 @@ function drawGuides(ctx, map, rows, color) {
 }
 
 // One arrow per row from columns `col` and `col + 1` (plus those from `also`), `scale` data units long per unit of force.
+// An arrow is at most CAP of the panel long, and pale below PALE pixels.
 function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
+  const most = CAP * Math.min(map.w, map.h);
+  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, 1.5, PALE, 0.4, most);
+  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, PALE, Infinity, 1, most);
+}
+
+function drawSomeArrows(ctx, map, rows, col, scale, color, open, also, least, below, opacity, most) {
   const heads = [];
   const crowd = rows.length > CROWD * ROW, longest = crowd ? 5 : 7;
+  ctx.globalAlpha = opacity;
   ctx.strokeStyle = ctx.fillStyle = color;
   ctx.lineWidth = crowd ? 1 : 1.4;
   ctx.beginPath();
@@ -82,8 +90,9 @@ function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
     }
     const x = map.x(rows[i]), y = map.y(rows[i + 1]);
     const fx = rows[i + col] + (also && rows[i + also]), fy = rows[i + col + 1] + (also && rows[i + also + 1]);
-    const dx = fx * scale * map.kx, dy = -fy * scale * map.ky, length = Math.hypot(dx, dy);
-    if (!(length > 1.5)) continue;
+    let dx = fx * scale * map.kx, dy = -fy * scale * map.ky, length = Math.hypot(dx, dy);
+    if (!(length > least && length <= below)) continue;
+    if (length > most) [dx, dy, length] = [dx * most / length, dy * most / length, most];
     const head = Math.min(longest, 0.5 * length), ux = dx / length * head, uy = dy / length * head, tx = x + dx, ty = y + dy;
     const ax = tx - ux - 0.5 * uy, ay = ty - uy + 0.5 * ux, bx = tx - ux + 0.5 * uy, by = ty - uy - 0.5 * ux;
     ctx.moveTo(x, y);
@@ -110,6 +119,7 @@ function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
     ctx.closePath();
   }
   ctx.fill();
+  ctx.globalAlpha = 1;
 }
 
 function drawDots(ctx, map, rows, radius, fill, line) {
@@ -147,7 +157,7 @@ function drawFixed(ctx, map, points, color) {
 // How long an arrow of a round force is.
 function drawBar(ctx, map, scale, theme, family) {
   const unit = niceBelow(60 / scale / map.kx), length = unit * scale * map.kx, x = map.w - RIGHT - 12 - length, y = TOP + 14;
-  drawArrows(ctx, {...map, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, 0, 0], 4, 1, theme.muted, false);
+  drawArrows(ctx, {...map, w: Infinity, h: Infinity, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, 0, 0], 4, 1, theme.muted, false);
   ctx.fillStyle = theme.muted;
   ctx.textAlign = "right";
   ctx.font = `12px ${family}`;
@@ -163,7 +173,7 @@ function outside({extent: [x0, x1, y0, y1]}, rows) {
 
 // One panel over its background. look: theme, family, show, hover (particle index or -1), bars (a scale bar in it).
 function drawPanel(ctx, card, panel, look) {
-  const {title, color, trail, note, background: {map, scale}} = card, {theme, family, show, hover} = look;
+  const {title, color, trail, note, arrows: forces, background: {map, scale}} = card, {theme, family, show, hover} = look;
   ctx.fillStyle = color;
   ctx.fillRect(LEFT, 11, 10, 10);
   ctx.fillStyle = theme.ink;
@@ -183,9 +193,9 @@ function drawPanel(ctx, card, panel, look) {
   if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color);
   if (show.guides && panel.hasScale) drawGuides(ctx, map, rows, color);
   if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
-  if (show.attract) drawArrows(ctx, map, rows, 4, scale, theme.attract, false);
-  if (show.repulse) drawArrows(ctx, map, rows, 6, scale, theme.repulse, true);
-  if (show.sum) drawArrows(ctx, map, rows, 4, scale, theme.ink, false, 6);
+  if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false);
+  if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true);
+  if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
   drawDots(ctx, map, rows, panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4, color, theme.page);
   if (hover >= 0 && hover < panel.count) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
@@ -211,7 +221,7 @@ function drawLegend(ctx, width, {map, scale}, look, panels) {
   const item = (length, text, glyph) => {
     const needed = length + 7 + ctx.measureText(text).width;
     if (x + needed > width) [x, y] = [LEFT, y + LEGEND];
-    glyph({...map, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, length, 0]);
+    glyph({...map, w: Infinity, h: Infinity, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, length, 0]);
     ctx.fillStyle = theme.muted;
     ctx.fillText(text, x + length + 7, y + 4);
     x += needed + 22;
@@ -222,6 +232,9 @@ function drawLegend(ctx, width, {map, scale}, look, panels) {
   if (!look.bars && (show.attract || show.repulse) && scale > 0) {
     const unit = niceBelow(50 / scale / map.kx), text = `= ${+unit.toPrecision(1)}`.replace("-", "−");
     item(unit * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
+  }
+  if ((show.attract || show.repulse || show.sum) && panels.some(p => p.noisy)) {
+    item(0, "guides' arrows: mean of recent frames", () => {});
   }
   if (show.guides && panels.some(p => p.hasScale)) {
     item(24, "guide, 1 and 2 sd", at => drawGuides(ctx, {...at, x: () => x + 12, kx: 6, ky: 4.5},

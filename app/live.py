@@ -31,7 +31,7 @@ BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
 KEYS = (
     "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), "
-    "**↑ ↓** change the speed, **R** resets."
+    "**↑ ↓** change the speed, **R** resets. Arrows shrink as forces vanish; *Fit arrows* makes the present ones long."
 )
 
 
@@ -115,6 +115,9 @@ class Live:
         self.show_marks = pmui.CheckButtonGroup(
             options={label: name for name, label in self.marks.items()}, value=drawn, size="small", margin=(4, 8),
             sx={"flexWrap": "wrap", "& button": {"whiteSpace": "nowrap", "width": "auto !important"}},
+        )  # fmt: skip
+        self.fit = pmui.Button(
+            label="Fit arrows", icon="straighten", variant="text", size="small", margin=(4, 4), on_click=lambda event: self.stage.fit(),
         )  # fmt: skip
         self.show_marks.param.watch(
             lambda event: self.stage.param.update(show={name: name in event.new for name in self.marks}), "value"
@@ -246,7 +249,7 @@ class Live:
             self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
         for name, value in news.get("knobs", {}).items():
             place(self.knobs[name], all_knobs()[name], value)
-        self.stage.param.update(**{k: news[k] for k in ("scene", "status", "alarm") if k in news})
+        self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
         if "history" in news:
             length, position = news["history"]
             self.scrubber.param.update(end=max(length - 1, 1), value=position)

@@ -26,9 +26,11 @@ BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border
 
 
 class LiveStage(Output):
-    """See `app.notebook.stage`. It starts when a browser shows it."""
+    """See `app.notebook.stage`. It computes nothing until a browser shows it."""
 
-    def __init__(self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None, metrics: Sequence[str]):
+    def __init__(
+        self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None, metrics: Sequence[str], play: bool = False
+    ):
         super().__init__()
         self.setup = setup = read(setup)
         self.view = SideBySide(metrics)
@@ -40,12 +42,12 @@ class LiveStage(Output):
         self.quiet, self.link = False, ""
         self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, embedded=True)
         self.streamer = Streamer(self.stage.send, later)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view)
+        self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view, play)
         kit = pn.widgets if self.place.jupyter else pmui  # every output would bring that one's 1.4 MB and know a CDN
         self.play, *others = [
             kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
             for label, width, act in (
-                ("Pause", 88, lambda event: self.session.toggle()),
+                ("Pause" if play else "Play", 88, lambda event: self.session.toggle()),
                 ("Step", 72, lambda event: self.session.step()),
                 ("Reset", 80, lambda event: self.session.reset()),
             )
@@ -107,7 +109,7 @@ class LiveStage(Output):
         if "setup" in news:
             self.show_knobs(news["setup"].knobs)
         self.show_knobs(news.get("knobs", {}))
-        self.stage.param.update(**{k: news[k] for k in ("scene", "status", "alarm") if k in news})
+        self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
         self.show_link()
 
     def show_knobs(self, values: dict) -> None:

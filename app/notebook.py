@@ -53,14 +53,15 @@ def stage(
     sliders: Sequence[str] = ("method.alpha",),
     marks: Sequence[str] | None = None,
     metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion"),
+    play: bool = False,
 ) -> LiveStage:
-    """The live stage of page Particles with Play, Step, Reset and the named knobs.
+    """The live stage of page Particles with Play, Step, Reset and the named knobs. It waits at its start for Play.
 
     setup: a Setup, or the link text of page Particles: "target=banana&methods=svgd,smi&method.particles=50".
     marks: what is drawn at first, of "attract", "repulse", "guides" and "trails"; all but the trails without it.
-    metrics: the read-outs, names of diagnostics.
+    metrics: the read-outs, names of diagnostics. play: start at once instead.
     """
-    return LiveStage(setup, sliders, marks, metrics)
+    return LiveStage(setup, sliders, marks, metrics, play)
 
 
 def chart(draw: Callable[..., Any], title: str = "", **controls: tuple | list) -> Chart:

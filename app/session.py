@@ -10,6 +10,7 @@ import logging
 import math
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Callable
 
 from app.failures import note
@@ -20,8 +21,9 @@ from app.setup import CAPACITY, Setup, all_knobs
 from app.stream import SHARE, Streamer
 from app.views import pack
 from app.worker import Pace, Worker
-from stein_core import DIAGNOSTICS, METHODS, Frame, Stepper, compile
+from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
+from stein_core.runner import start
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ TELL_EVERY = 0.5  # seconds between reports of what changes all the time
 MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
 MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement costs several steps
 
-COMPILERS, AHEAD = Threads(2, "compile"), Threads(1, "compile-ahead")
+# Scenes do not wait behind the programs of others.
+COMPILERS, AHEAD, SCENES = Threads(2, "compile"), Threads(1, "compile-ahead"), Threads(1, "scene")
 
 
 class Session(Worker):
@@ -42,15 +45,15 @@ class Session(Worker):
 
     streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, scene,
     knobs, playing, status, alarm, step, steps_per_second, history (length, position). view: what the stage shows, see
-    `app.scene.SideBySide`. wake() starts it, sleep() rests it, close() ends the thread.
+    `app.scene.SideBySide`. play: whether a setup without steps plays at once. wake() starts it, sleep() rests it, close() ends the thread.
     """
 
-    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide()):
+    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide(), play: bool = True):
         super().__init__(streamer, tell)
         self._view = view
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
         self._speed, self._told, self._pace = 1, (0.0, 0), Pace()
-        self._setup, self._run = setup, None
+        self._setup, self._run, self._begun, self._plays = setup, None, 0, play
 
     # ---- commands, from the page
 
@@ -115,7 +118,7 @@ class Session(Worker):
     # ---- the worker
 
     def _begin(self):
-        self._start(self._setup)
+        self._start(self._setup, None if self._plays else False)
 
     def _busy(self) -> bool:
         return self._run is not None and (self._playing or self._dirty or self._run.clock < self._goal)
@@ -169,7 +172,7 @@ class Session(Worker):
             self.metrics = [frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
         metrics = self.metrics or [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(frames)  # it moves before they are compiled
-        self._streamer.publish(pack(self._view.panels(run, metrics)))
+        self._streamer.publish(pack(self._view.panels(run, metrics), self._begun))
         if not moving or now - then > TELL_EVERY * SHARE.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._told = now, run.clock
@@ -244,6 +247,7 @@ class Session(Worker):
             check_memory(setup.spec(method, capacity_of(setup)))
         self._setup, self._deferred = setup, []
         self._run: Run | None = None
+        self._begun += 1
         self.metrics, self._measurable = [], False
         self._goal = setup.steps
         self._playing = setup.steps == 0 if playing is None else playing
@@ -251,6 +255,7 @@ class Session(Worker):
         self._steps = 1
         self._told = 0.0, 0
         self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": "", "step": 0, "steps_per_second": 0.0})
+        self._tell({"starting": self._begun})
         self._compile(capacity_of(setup))
 
     def _compile(self, capacity: int):
@@ -265,19 +270,27 @@ class Session(Worker):
 
             self._put(unless_late)
 
-        def submit(act):
+        def submit(act, threads=COMPILERS):
             def work():
                 try:
                     act()
                 except Exception as error:  # the worker shows it, as any other
                     deliver(_raise, error)
 
-            COMPILERS.submit(work)
+            return threads.submit(work)
+
+        def scene():
+            if not self._waits(ticket):
+                return
+            deliver(self._tell, {"scene": self._view.scene(specs)})
+            knobs = [{k: v for k, v in self._setup.knobs.items() if k in spec.knobs()} for spec in specs]
+            frames = [start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs)]
+            if all(frames):
+                deliver(self._show_start, specs, frames)
 
         def picture():
-            if self._waits(ticket):
-                deliver(self._tell, {"scene": self._view.scene(specs)})
             steppers = [compile(spec, measure=False) for spec in specs if self._waits(ticket)]
+            drawn.result()  # no particle over another target's contours
             deliver(self._ready, steppers)
             submit(metrics)  # behind the first pictures of all who wait
 
@@ -287,7 +300,15 @@ class Session(Worker):
                     compile(spec)
             deliver(self._measure)
 
+        drawn = submit(scene, SCENES)
         submit(picture)
+
+    def _show_start(self, specs: list[Spec], frames: list[Frame]):
+        """Draw where a run starts while its program compiles."""
+        if self._run is None:
+            still = SimpleNamespace(frames=frames, steppers=[SimpleNamespace(spec=spec) for spec in specs], knobs=self._setup.knobs)
+            unknown = [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(frames)
+            self._streamer.publish(pack(self._view.panels(still, unknown), self._begun))
 
     def _measure(self):
         if self._run is None:  # it could not start, and has said why

@@ -4,14 +4,23 @@ const HISTORY = 300, PICK = 14, GAP = 16;
 const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r"};
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
+// A trail shows where a few particles came from, and the last steps of many.
+const trailOf = count => Math.max(40, Math.min(400, Math.floor(4000 / count)));
+
+// Whether any particle has gone further than a few pixels between two sets of positions.
+function moves(map, before, here) {
+  return !before || before.length !== here.length ||
+    here.some((v, i) => Math.abs(v - before[i]) * (i % 2 ? map.ky : map.kx) > 6);
+}
+
 // Inverse of pack() in views.py.
 function unpack(frame) {
   const panels = [];
-  for (let p = 0, o = 2; p < frame[1]; p++) {
-    const [count, step, hasScale, background, k, points] = frame.subarray(o, o + 6);
+  for (let p = 0, o = 3; p < frame[1]; p++) {
+    const [count, step, flags, background, k, points] = frame.subarray(o, o + 6), hasScale = flags % 2, noisy = flags > 1;
     const take = length => frame.subarray(o, o += length);
     o += 6;
-    panels.push({count, step, hasScale, background, metrics: take(k), fixed: take(2 * points), rows: take(ROW * count)});
+    panels.push({count, step, hasScale, noisy, background, metrics: take(k), fixed: take(2 * points), rows: take(ROW * count)});
   }
   return panels;
 }
@@ -23,6 +32,26 @@ function element(tag, className, parent, text = "") {
   parent.append(node);
   return node;
 }
+
+// What a card draws as arrows: the rows of a panel, whose forces are a mean over recent frames when they are noisy: over 20
+// while particles move, over 300 at rest. A knob that was turned at rest shows at once: its difference has no noise.
+function averaged(card, {noisy, rows, step}, moving) {
+  const {raw, arrows, step: before} = card;
+  card.raw = rows;
+  if (!noisy) return rows;
+  if (!raw || raw === arrows || arrows.length !== rows.length || card.restarted || !card.trail.length) {
+    card.averaged = 1;
+    return rows.slice();
+  }
+  if (step !== before) card.averaged = Math.min(card.averaged + 1, moving ? 20 : 300);
+  for (let i = 0; i < rows.length; i++) {
+    if (i % ROW < 4) arrows[i] = rows[i];
+    else arrows[i] += step === before ? rows[i] - raw[i] : (rows[i] - arrows[i]) / card.averaged;
+  }
+  return arrows;
+}
+
+const table = rows => Array.from({length: rows.length / ROW}, (_, i) => [...rows.subarray(i * ROW, (i + 1) * ROW)]);
 
 export function render({model, el}) {
   const root = element("div", "stage", el);
@@ -37,10 +66,10 @@ export function render({model, el}) {
 
   let cards = [], backgrounds = [], panels = [], key = "", family = "", legendCtx = null;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
-  let tabbed = false, hover = -1, lastFrame = 0, seen = true;
+  let tabbed = false, hover = -1, lastFrame = 0, seen = true, run = -1;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
-    extent: p => backgrounds[panels[p].background].map.extent,
-    particles: p => Array.from({length: panels[p].count}, (_, i) => [...panels[p].rows.subarray(i * ROW, (i + 1) * ROW)])};
+    extent: p => cards[p].background.map.extent,
+    particles: p => table(panels[p].rows), arrows: p => table(cards[p].arrows)};
 
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
   const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
@@ -60,7 +89,7 @@ export function render({model, el}) {
         element("span", "label", cell, metric.label);
         return {value: element("span", "value", cell, "–"), spark: element("canvas", "spark", cell), log: metric.log, history: []};
       });
-      return {title, accent, edit, note, canvas, readouts, trail: [], step: 0};
+      return {title, accent, edit, note, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
     });
     cards.forEach(listen);
     panels = [];
@@ -73,6 +102,7 @@ export function render({model, el}) {
     if (newKey !== key) buildCards();
     key = newKey;
     backgrounds = scene.backgrounds.map(b => new Background(b));
+    root.classList.remove("waiting");
     cards.forEach((card, i) => { card.background = backgrounds[panels[i]?.background ?? scene.cards[i].background]; });
     layout();
   }
@@ -108,11 +138,15 @@ export function render({model, el}) {
 
   function takeFrame(frame) {
     panels = unpack(frame).slice(0, cards.length);
+    const fresh = run !== frame[2];
+    run = frame[2];
+    root.classList.remove("waiting");
+    if (fresh) backgrounds.forEach(background => background.fit());
     panels.forEach((panel, p) => {
       const card = cards[p], background = backgrounds[panel.background];
       if (background !== card.background) card.trail = [];  // another space
       card.background = background;
-      card.restarted = panel.step < card.step;
+      card.restarted = fresh || panel.step < card.step;
       const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
       const before = card.trail.at(-1);
       if (card.restarted) {  // what came later than this step never happened, or will be drawn again
@@ -124,16 +158,17 @@ export function render({model, el}) {
       } else if (panel.step === card.step) {
         card.trail.pop();
       }
-      card.trail = [...card.trail, here].slice(-TRAIL);
+      card.arrows = averaged(card, panel, moves(background.map, card.trail.at(-20), here));
+      card.trail = [...card.trail, here].slice(-trailOf(panel.count));
       card.fresh = true;
       card.step = panel.step;
     });
     backgrounds.forEach((background, b) => {
-      const over = panels.filter(panel => panel.background === b);
+      const over = panels.filter(panel => panel.background === b), forces = over.map(panel => cards[panels.indexOf(panel)].arrows);
       if (background.followPositions(over)) {
         background.layout(background.map.w, background.map.h, devicePixelRatio, theme(), family);
       }
-      background.followForces(over, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
+      background.followForces(forces, over[0]?.step ?? 0, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
     });
     window.steinlab = hook;  // that of the stage which painted last
     Object.assign(hook, {frames: hook.frames + 1, seq: frame[0], step: panels.map(p => p.step),
@@ -259,15 +294,50 @@ export function render({model, el}) {
     });
   }
 
+  function fit() {
+    if (!panels.length) return;
+    backgrounds.forEach((background, b) => {
+      const over = cards.filter((card, p) => panels[p]?.background === b);
+      background.fit();
+      background.followForces(over.map(card => card.arrows), over[0]?.step ?? 0, Infinity);
+    });
+    repaint();
+    slowTimer ||= setTimeout(paintSlow, 100);
+  }
+
   function onMessage(message) {
+    if (message.fit) return fit();
     if (message.export) return exportStage(message.export);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
     const frame = new Float32Array(message.buffer, message.byteOffset, message.length);
     // Two frames in flight often arrive between two paints. Painting both, one after the other,
     // keeps the pipeline full: 60 instead of 40 a second.
+    if (frame[2] < model.starting) return passOver(frame);  // of a run before
     queue = [...queue, frame].slice(-2);
     lastFrame = performance.now();
     repaint();
+  }
+
+  // Another run begins: what stood still is pale until the new one's has come, and nothing of the old one moves on it.
+  function clear() {
+    if (run >= model.starting) return;
+    root.classList.add("waiting");
+    panels = [];
+    for (const card of cards) {
+      Object.assign(card, {trail: [], step: 0, raw: null, arrows: [], fresh: false});
+      for (const readout of card.readouts) {
+        readout.history = [];
+        readout.value.textContent = "–";
+        drawSpark(readout, card);
+      }
+    }
+    queue.splice(0).forEach(passOver);
+    repaint();
+  }
+
+  function passOver(frame) {
+    drawn = frame;
+    model.send_msg({ack: frame[0]});
   }
 
   function showTexts() {
@@ -288,6 +358,7 @@ export function render({model, el}) {
   model.on("scene", rebuild);
   model.on("show", repaint);
   model.on(["status", "alarm"], showTexts);
+  model.on("starting", clear);
   const darken = () => { showTexts(); layout(); };
   const jupyter = new MutationObserver(darken);
   if (model.embedded) jupyter.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]});

@@ -28,6 +28,7 @@ CSS = """
   white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .value { font-size: 14px; font-weight: 600; font-variant-numeric: tabular-nums; min-width: 4.4em; }
 .spark { width: 100%; height: 20px; }
+.waiting .deck { opacity: 0.35; }
 .badge, .banner { position: absolute; left: 50%; transform: translateX(-50%); pointer-events: none; }
 .badge:empty, .banner:empty { display: none; }
 .badge { top: 66px; padding: 3px 12px; border-radius: 12px; font-size: 12px;
@@ -42,7 +43,8 @@ class Panel(NamedTuple):
     """What moves on one card. metrics: K floats, NaN where undefined. rows: (m, 8) of x, y, sd_x, sd_y, attract_x,
     attract_y, repulse_x, repulse_y; positions and sds in the units of the extent, forces in any one unit. has_scale:
     whether the sd columns mean something. background: index of the scene's one that it lies over. fixed: (k, 2) exact
-    fixed points to mark."""
+    fixed points to mark. noisy: whether the forces are estimates from draws; then the browser draws their mean over
+    recent frames."""
 
     step: int
     metrics: Sequence[float]
@@ -50,14 +52,16 @@ class Panel(NamedTuple):
     has_scale: bool
     background: int = 0
     fixed: np.ndarray = np.empty((0, 2))
+    noisy: bool = False
 
 
-def pack(panels: Sequence[Panel]) -> np.ndarray:
-    """One frame as a float32 vector; element 0 is left for the `Streamer`."""
-    parts = [[0, len(panels)]]
+def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
+    """One frame as a float32 vector; element 0 is left for the `Streamer`. run: a number that changes with each run, so
+    that the browser fits the arrows' scale anew."""
+    parts = [[0, len(panels), run]]
     for panel in panels:
         sizes = len(panel.metrics), len(panel.fixed)
-        head = [len(panel.rows), panel.step, panel.has_scale, panel.background, *sizes]
+        head = [len(panel.rows), panel.step, panel.has_scale + 2 * panel.noisy, panel.background, *sizes]
         parts += [head, panel.metrics, np.ravel(panel.fixed), np.ravel(panel.rows)]
     return np.concatenate(parts).astype(np.float32)
 
@@ -87,6 +91,7 @@ class Stage(Unbusy, Heard, JSComponent):
 
     scene = param.Dict(default={})
     show = param.Dict(default={"attract": True, "repulse": True, "trails": False, "guides": True})
+    starting = param.Integer(doc="Number of the newest run, as in `pack`: what is shown of runs before it is cleared.")
     status = param.String(doc="What is going on, as a small badge.")
     alarm = param.String(doc="What went wrong, as a banner.")
     embedded = param.Boolean(default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight.")
@@ -106,6 +111,10 @@ class Stage(Unbusy, Heard, JSComponent):
     def send(self, frame: np.ndarray) -> None:
         """Show a frame of `pack`."""
         self._send_msg(frame)
+
+    def fit(self) -> None:
+        """Make the arrows that are on screen as long as those at the start of a run."""
+        self._send_msg({"fit": True})
 
     def export(self, kind: str) -> None:
         """Have the browser download what is on screen, as "png" or "svg"."""

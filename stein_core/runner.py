@@ -133,6 +133,15 @@ class Stepper:
         with jax.default_matmul_precision("highest"):  # a GPU would otherwise round float32 matmuls to 10 bits
             return self._reset(np.uint32(seed), self.coerce(knobs))
 
+    def begin(self, seed: int, knobs: Mapping[str, Any]) -> Frame:
+        """Where a run starts: a frame without forces and metrics, which needs no other program than `reset`."""
+        state = self.reset(seed, knobs)
+        guide = self._assembled(self.coerce(knobs))[0].guide
+        particles = np.asarray(state.particles)[: 1 if self._single else self._count(knobs)]
+        locations, scales = np.asarray(guide.location(particles)), np.asarray(guide.scale(particles))
+        still = np.zeros_like(particles)
+        return Frame(0, particles, locations, scales, still, still, {})
+
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
         """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
         the run: the state returned is the last good one, and its `step` says where that was."""
@@ -255,9 +264,7 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
-        with _table:
-            known = _steppers.get(key)
-        stepper = known or Stepper(spec)
+        stepper = _kept(spec, key)
         fresh = stepper.prepare(look, measure)
         with _table:
             _steppers[key] = stepper
@@ -265,6 +272,33 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
             while fresh and (len(_steppers) > KEPT_STEPPERS or maps_used() > 0.5) and _forget():
                 pass
         return stepper
+
+
+def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> Frame | None:
+    """Where a run of `spec` starts (see `Stepper.begin`), long before its program is compiled. None when the program is
+    there already or is being compiled: then the run itself comes at once, or soon."""
+    key = (spec, entries_of(spec))
+    with _table:
+        lock = _locks.setdefault(key, threading.Lock())
+        if key in _steppers:
+            return None
+    if not lock.acquire(blocking=False):
+        return None
+    try:
+        stepper = _kept(spec, key)
+    finally:
+        lock.release()
+    return stepper.begin(seed, knobs)
+
+
+def _kept(spec: Spec, key: Any) -> Stepper:
+    """The Stepper of a key, made if there is none. The key's lock is held."""
+    with _table:
+        known = _steppers.get(key)
+    stepper = known or Stepper(spec)
+    with _table:
+        _steppers[key] = stepper
+    return stepper
 
 
 def make_room() -> None:

@@ -21,7 +21,7 @@ from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
 from app.views import HERE
 from app.wave_stage import COLOUR_OF
-from stein_core import METHODS, TARGETS, Spec, collect, compile
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -53,6 +53,27 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     for each in desks:
         each.until(lambda: each.session._measurable)
     assert asked[:4] == [False, False, True, True]
+
+
+def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeypatch):
+    d = desk(target="ring", methods=("svgd", "smi"))
+    d.until(lambda: d.session.frames and d.frame.step > 1)
+    release, compiled = threading.Event(), session.compile
+    monkeypatch.setattr(session, "compile", lambda *arguments, **options: release.wait(60) and compiled(*arguments, **options))
+    before = d.news["starting"]
+    d.session.choose(target="banana", knobs={"method.particles": 7, "init.spread": 0.5})
+    d.until(lambda: d.screen.frames[-1][2] > before)  # the newest run
+    (_, panels, run, count, step), scene = d.screen.frames[-1][:5], d.news["scene"]
+    assert (panels, run, count, step) == (2, d.news["starting"], 7, 0)
+    assert scene == d.session._view.scene([Spec("banana", method=name, capacity=32) for name in ("svgd", "smi")])
+    assert d.session.frames == [] and d.news["status"].startswith("compiling SVGD")
+    start = d.screen.frames[-1]
+    release.set()
+    d.until(lambda: d.session.frames)
+    metrics = int(start[7])
+    rows = start[9 + metrics :][: 7 * 8].reshape(7, 8)
+    first = collect(Recipe(Spec("banana", method="svgd", capacity=32), d.session.shown()[0].knobs), 0)[0]
+    np.testing.assert_allclose(rows[:, :2], first.locations, rtol=1e-6)
 
 
 def test_nothing_is_compiled_for_a_page_that_is_closed(desk, monkeypatch):

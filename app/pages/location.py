@@ -83,8 +83,8 @@ class Spaces:
             metrics = [{**metrics[0], "components": np.nan, "mixture_elbo": np.nan}, metrics[1]]
         first, second, third = ([metrics[method][name] for name in names] for _, method, _, names in CARDS)
         return [
-            Panel(smi.step, first, rows(smi), has_scale, 0, locations_of(self.point, spec.dim)),
-            Panel(smi.step, second, scales, False, background_of(axis), scales_of(self.point, axis, spec.dim)),
+            Panel(smi.step, first, rows(smi), has_scale, 0, locations_of(self.point, spec.dim), has_scale),
+            Panel(smi.step, second, scales, False, background_of(axis), scales_of(self.point, axis, spec.dim), True),
             Panel(svgd.step, third, rows(svgd), False),
         ]
 
@@ -153,7 +153,7 @@ class Location(Live):
             pmui.Column(
                 *self.warnings,
                 self.transport,
-                pmui.FlexBox(self.show_marks, self.axis, self.exports, sizing_mode="stretch_width"),
+                pmui.FlexBox(self.show_marks, self.fit, self.axis, self.exports, sizing_mode="stretch_width"),
                 self.stage,
                 pmui.FlexBox(
                     pmui.Column(self.components, self.meaning, self.variances, self.exact, **column),

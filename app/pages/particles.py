@@ -35,7 +35,7 @@ class Particles(Live):
             pmui.Column(
                 *self.warnings,
                 self.transport,
-                pmui.FlexBox(self.show_marks, self.exports, self.reading, sizing_mode="stretch_width"),
+                pmui.FlexBox(self.show_marks, self.fit, self.exports, self.reading, sizing_mode="stretch_width"),
                 self.stage,
                 pmui.Typography(HELP, variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
                 sizing_mode="stretch_width",

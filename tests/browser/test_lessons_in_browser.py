@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import pytest
 from chromium import PATIENCE, Tab
 
@@ -31,6 +32,13 @@ def at_cell(tab, text):
     tab.page.get_by_text(text, exact=True).wait_for()
 
 
+def play(tab):
+    """A lesson's stage waits at its start for Play."""
+    tab.wait("window.steinlab && window.steinlab.step[0] === 0")
+    tab.page.get_by_role("button", name="Play", exact=True).first.click()
+    tab.wait("window.steinlab.step[0] > 5")
+
+
 def next_cell(tab):
     tab.page.get_by_role("button", name="Next", exact=True).click()
 
@@ -45,7 +53,12 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     for cell in range(3, 6):
         next_cell(tab)
         at_cell(tab, f"cell {cell} of 13")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    tab.wait("window.steinlab && window.steinlab.step[0] === 0")
+    start = [row[:2] for row in tab.rows()][0]
+    time.sleep(1)
+    assert tab.stage("step") == [0, 0] and np.linalg.norm(np.subtract(start, (0, -1))) > 2  # far from the top, and waiting
+    play(tab)
+    assert np.linalg.norm(np.subtract(tab.rows()[0][:2], start)) > 0.1
     before = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
     end = time.monotonic() + PATIENCE
@@ -77,7 +90,7 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
 
 def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    tab.wait("window.steinlab && window.steinlab.frames > 0")
     sync_api = pytest.importorskip("playwright.sync_api")
     sync_api.expect(tab.page.locator("#cell-4")).to_be_in_viewport()
     sync_api.expect(tab.page.locator("#cell-0")).not_to_be_in_viewport()
@@ -99,7 +112,7 @@ def test_a_link_follows_its_cell_until_the_reader_does_something(open_page):
     """A figure gets its height late, and before that the page may be too short to bring the cell to its top."""
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    tab.wait("window.steinlab && window.steinlab.frames > 0")
     first, figure = tab.page.locator("#cell-0"), tab.page.locator(".stage").first
     expect(first).not_to_be_in_viewport()
     tab.page.locator(".main-content").evaluate("node => node.style.overflowAnchor = 'none'")  # the browser does not help
@@ -137,13 +150,13 @@ def test_a_stage_whose_first_word_is_lost_starts_all_the_same(open_page):
     for cell in (4, 5):
         next_cell(tab)
         at_cell(tab, f"cell {cell} of 14")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    tab.wait("window.steinlab && window.steinlab.frames > 0")
     assert tab.page.evaluate("window.lost")
 
 
 def test_a_hidden_lesson_rests(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.step[0] > 5")
+    play(tab)
     lesson = tab.page.evaluate_handle("window.steinlab")
     tab.choose("Lessons", "Notation and references")
     tab.page.get_by_role("heading", name="Notation and references").wait_for()

@@ -226,6 +226,38 @@ def test_at_rest_arrows_are_gone(open_tab):
         tab.until_settled()
 
 
+def test_arrows_have_one_scale_for_a_run_until_they_are_fitted(open_tab):
+    tab = open_tab("?target=gaussian&methods=svgd&init.spread=4.0&method.step_size=0.02")
+
+    def paused_after(step):
+        tab.wait(f"window.steinlab.step[0] > {step}")
+        tab.button("Pause").click()
+        tab.until_settled()
+        return tab.stage("scale[0]"), np.hypot(*np.array(tab.rows())[:, 4:6].T).max()
+
+    scale, longest = paused_after(100)
+    tab.button("Play").click()
+    later = paused_after(800)
+    assert later[1] < 0.5 * longest and later[0] == pytest.approx(scale, rel=1e-6)  # so the arrows are shorter
+    tab.button("Fit arrows").click()
+    tab.wait(f"window.steinlab.scale[0] > {1.5 * scale}")
+    tab.button("Reset").click()
+    tab.wait(f"window.steinlab.scale[0] < {1.2 * scale}")
+
+
+def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
+    """At rest one estimate of the attraction is all noise: the mean of many is not."""
+    tab = open_tab("?target=gaussian&methods=smi&method.particles=5&method.alpha=0.05&method.step_size=0.002&steps=2000")
+    tab.wait("window.steinlab.step[0] === 2000")
+    tab.button("Play").click()
+    tab.wait("window.steinlab.step[0] > 2400")
+    tab.button("Pause").click()
+    tab.until_settled()
+    one, mean = (np.hypot(*np.array(table)[:, 4:6].T).mean() for table in (tab.rows(), tab.stage("arrows(0)")))
+    assert mean < 0.35 * one
+    assert ">guides' arrows: mean of recent frames<" in exported(tab)
+
+
 # The part of a small curve's columns in which something is drawn.
 COLUMNS = """canvas => {
   const {width, height} = canvas, {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
