@@ -1,6 +1,8 @@
 """Posteriors with data, written as NumPyro models; `from_numpyro` makes a Target of any NumPyro model."""
 
 import threading
+import warnings
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,27 +14,50 @@ from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.transforms import ExpTransform, IdentityTransform, IndependentTransform
+from numpyro.infer.initialization import init_to_sample, init_to_uniform
 from numpyro.infer.util import constrain_fn, log_density, potential_energy
-from scipy.optimize import minimize
+from numpyro.primitives import Messenger
 
 from stein_core import datasets
-from stein_core.registry import TARGETS
+from stein_core.registry import TARGETS, short
+from stein_core.starts import find_start
 from stein_core.types import Target
 
 _one_at_a_time = threading.Lock()
 
 
+class ModelWarning(UserWarning):
+    """A model that was taken, though perhaps not as its author means it."""
+
+
 def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
-    """The posterior of a NumPyro model called with (*args, **kwargs), on the unconstrained space with the log-Jacobian.
+    """Make a Target of a NumPyro model called with (*args, **kwargs): its log density, with the log-Jacobian.
 
-    theta is the model's latent sites, in alphabetical order, each mapped by `biject_to(support)` and flattened.
-    `center` and `scale` are the mode and the standard deviations of the Laplace approximation there, found by BFGS
-    from `seed`'s prior draw; they only say where to start and to look.
+    theta is the model's latent sites, in alphabetical order, each mapped by `biject_to(support)` and flattened. Flat
+    priors (`ImproperUniform`) and every continuous support that NUTS can sample are allowed.
+    `center` and `scale` only say where to start and to look. They are the mode and the standard deviations of Laplace's
+    approximation, found in float64 from several starts. If that is far from the density, they are the mean and the
+    standard deviations of a short run of NUTS, and `note` says so.
 
-    Raises ValueError for a model with discrete latents or without any latent site.
+    Args:
+        model: a callable of NumPyro statements.
+        seed: of the starts, and of NUTS.
+
+    Warns:
+        ModelWarning: a start that is not the mode, or was found in float32; a model without an observed site.
+
+    Raises:
+        ValueError: no latent site; a latent that is discrete, a Delta or on a support without a map to the reals; a
+            subsampled plate; a call for random numbers; a log density that is finite at no point that was tried.
     """
-    with _one_at_a_time:
-        return _from_numpyro(model, args, kwargs, seed)
+    target, sites = _from_numpyro(model, args, kwargs, seed)
+    if not sites.observed:
+        shapes = ", ".join(f"{name} {shape}" if shape else name for name, shape in sites.shapes.items())
+        text = f"model {_name(model)!r} has no observed site; what it infers: {shapes}. Is a data argument missing?"
+        warnings.warn(text, ModelWarning, stacklevel=2)
+    if target.note:
+        warnings.warn(f"model {_name(model)!r}: {target.note}", ModelWarning, stacklevel=2)
+    return target
 
 
 def numpyro_density(model, example: tuple):
@@ -56,46 +81,165 @@ def numpyro_density(model, example: tuple):
     return lambda theta, *args: run(theta, *args)[0]
 
 
-def _from_numpyro(model, args, kwargs, seed) -> Target:
-    trace = handlers.trace(handlers.seed(model, jax.random.key(seed))).get_trace(*args, **kwargs)
-    latent = {k: v for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}
-    if not latent:
-        raise ValueError(f"model {model.__name__!r} has no latent site: there is nothing to infer.")
-    for name, site in latent.items():
-        if site["fn"].support.is_discrete:
-            raise ValueError(f"site {name!r} of {model.__name__!r} is discrete; allowed: continuous latents only.")
-    transforms = {k: _bare(biject_to(v["fn"].support)) for k, v in latent.items()}
-    start, unflatten = ravel_pytree({k: transforms[k].inv(v["value"]) for k, v in latent.items()})
+class _Sites(NamedTuple):
+    """A model's latent sites by name. shapes: of the unconstrained values. maps: type of the map from these, of one
+    element if a site is mapped element by element. observed: whether there is data."""
 
-    def unconstrained(theta):
-        return -potential_energy(model, args, kwargs, unflatten(theta))
+    shapes: dict[str, tuple[int, ...]]
+    maps: dict[str, type]
+    observed: bool
 
-    def constrain(theta):
-        values = constrain_fn(model, args, kwargs, unflatten(theta))
-        return {k: values[k] for k in latent}
+    def unflatten(self, theta):
+        """theta (d,) as a dict of unconstrained values."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
+        parts = jnp.split(theta, ends[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
-    def joint(theta):
-        return log_density(model, args, kwargs, constrain(theta))[0]
+    def coordinates(self) -> tuple[str, ...]:
+        """The names of theta's entries."""
+        prefixes = {IdentityTransform: "", ExpTransform: "log "}
+        return tuple(
+            f"{prefixes.get(self.maps[name], 'unconstrained ')}{name}{list(i) if i else ''}"
+            for name, shape in self.shapes.items()
+            for i in np.ndindex(*shape)
+        )
 
-    names = []
-    for name in latent:
-        inner = transforms[name]
-        prefix = {IdentityTransform: "", ExpTransform: "log "}.get(type(inner), "unconstrained ")
-        shape = jnp.shape(inner.inv(latent[name]["value"]))
-        names += [f"{prefix}{name}{list(i) if i else ''}" for i in np.ndindex(*shape)]
 
-    unconstrained, constrain, joint = (_free_of_numpyro(f, start) for f in (unconstrained, constrain, joint))
-    center, scale = _laplace(unconstrained, start)
+class _NoRandomNumbers(Messenger):
+    """Refuses a model that asks for a key: its density would be no fixed function."""
+
+    def process_message(self, msg):
+        if msg["type"] == "prng_key" and msg["value"] is None:
+            raise ValueError(
+                f"model {_name(self.fn)!r} asks for random numbers (`numpyro.prng_key`, or a parameter that starts at "
+                "random); allowed: models whose density is a fixed function of the latent sites."
+            )
+
+
+def _name(model) -> str:
+    return getattr(model, "__name__", type(model).__name__)
+
+
+def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
+    with _one_at_a_time:
+        example, sites = _sites(model, args, kwargs)
+
+        def constrain(theta):
+            values = constrain_fn(model, args, kwargs, sites.unflatten(theta))
+            return {name: values[name] for name in sites.shapes}
+
+        def joint(theta):
+            return log_density(model, args, kwargs, constrain(theta))[0]
+
+        unconstrained = _density(model, args, kwargs, sites, example)
+        constrain, joint = (_free_of_numpyro(f, example) for f in (constrain, joint))
+        doubt = ""
+        try:
+            with jax.enable_x64():
+                exact, draw = _for_the_search(model, *jax.tree.map(_in_float64, (args, kwargs)), sites, seed)
+        except TypeError as error:  # a scan whose carry is float32, say
+            reason = short(str(error).partition("\n")[0].rstrip(".:"))
+            doubt = f"The start was sought in float32, since the model does not run in float64: {reason}."
+            exact, draw = _for_the_search(model, args, kwargs, sites, seed)
+    with jax.enable_x64(not doubt):
+        start = find_start(exact, draw(), seed)
+    center, scale = start.center, start.scale
     x, y = (0, 1) if len(center) > 1 else (0, 0)
-    return Target(
+    target = Target(
         log_density=unconstrained,
-        log_joint=None if all(isinstance(t, IdentityTransform) for t in transforms.values()) else joint,
+        log_joint=None if set(sites.maps.values()) == {IdentityTransform} else joint,
         constrain=constrain,
         center=center,
         scale=scale,
         extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
-        coordinates=tuple(names),
+        coordinates=sites.coordinates(),
+        note=" ".join(text for text in (start.note, doubt) if text),
     )
+    return target, sites
+
+
+def _latent(model, args, kwargs, key, strategy):
+    """The latent sites, drawn by NumPyro's `strategy`, in alphabetical order, and the whole trace."""
+    seeded = handlers.seed(_NoRandomNumbers(model), key)
+    trace = handlers.trace(handlers.substitute(seeded, substitute_fn=strategy)).get_trace(*args, **kwargs)
+    return {k: v for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}, trace
+
+
+def _unconstrained(latent):
+    """Unconstrained values of latent sites that have been drawn."""
+    return {name: _bare(biject_to(site["fn"].support)).inv(site["value"]) for name, site in latent.items()}
+
+
+def _sites(model, args, kwargs):
+    """Shape and dtype of theta, and the model's sites. Raises ValueError for a model that we cannot take."""
+    sites, name = None, _name(model)
+
+    def uniform(site):
+        try:
+            return init_to_uniform(site)
+        except NotImplementedError:
+            text = f"site {site['name']!r} of {name!r} has support {site['fn'].support}, without a map to the reals"
+            raise ValueError(f"{text}; allowed: supports for which NumPyro's `biject_to` has one.") from None
+
+    def draw(key):
+        nonlocal sites
+        latent, trace = _latent(model, args, kwargs, key, uniform)
+        for plate in (site for site in trace.values() if site["type"] == "plate"):
+            size, rows = plate["args"]
+            if rows not in (None, size):
+                text = f"plate {plate['name']!r} of {name!r} takes {rows} of its {size} rows at random"
+                raise ValueError(f"{text}; allowed: plates without subsample_size, that is all the data at once.")
+        if not latent:
+            raise ValueError(f"model {name!r} has no latent site: there is nothing to infer.")
+        for site, fact in latent.items():
+            if fact["fn"].support.is_discrete:
+                raise ValueError(f"site {site!r} of {name!r} is discrete; allowed: continuous latents only.")
+            if isinstance(fact["fn"], dist.Delta):
+                raise ValueError(f"site {site!r} of {name!r} is a Delta; allowed: `numpyro.deterministic` instead.")
+        values = _unconstrained(latent)
+        sites = _Sites(
+            shapes={k: jnp.shape(v) for k, v in values.items()},
+            maps={k: type(_bare(biject_to(v["fn"].support))) for k, v in latent.items()},
+            observed=any(v["type"] == "sample" and v["is_observed"] for v in trace.values()),
+        )
+        return _flat(values)
+
+    theta = jax.eval_shape(draw, jax.random.key(0))  # nothing is computed: each operation would be a program
+    return theta, sites
+
+
+def _flat(values):
+    return jnp.concatenate([jnp.ravel(value) for value in values.values()])
+
+
+def _density(model, args, kwargs, sites, example):
+    """The log density of theta with the log-Jacobian, in the precision of `example`."""
+    return _free_of_numpyro(lambda theta: -potential_energy(model, args, kwargs, sites.unflatten(theta)), example)
+
+
+def _for_the_search(model, args, kwargs, sites, seed):
+    """The log density, and a function that draws theta (4, d) from the prior, both in JAX's present precision. Raises
+    TypeError for a model that mixes precisions."""
+    theta = jax.ShapeDtypeStruct((len(sites.coordinates()),), jnp.result_type(float))
+    density = _density(model, args, kwargs, sites, theta)
+    jax.eval_shape(jax.grad(density), theta)
+
+    def draw(key):
+        return _flat(_unconstrained(_latent(model, args, kwargs, key, init_to_sample())[0]))
+
+    keys = jax.random.split(jax.random.key(seed), 4)
+    try:
+        # It runs once, so most of its time is the compiler's.
+        draws = jax.jit(_free_of_numpyro(jax.vmap(draw), keys), compiler_options={"xla_backend_optimization_level": 0})
+    except NotImplementedError:  # a distribution that NumPyro cannot draw from
+        return density, lambda: np.zeros((0, *theta.shape), theta.dtype)
+    return density, lambda: np.asarray(draws(keys), theta.dtype)
+
+
+def _in_float64(value):
+    """Data as a new float64 array: a scan takes no data of another precision than its carry."""
+    is_real = isinstance(value, jax.Array | np.ndarray) and value.dtype in (np.float32, np.float64)
+    return np.array(value, np.float64) if is_real else value
 
 
 def _bare(transform):
@@ -109,24 +253,9 @@ def _free_of_numpyro(function, theta):
     """`function` as recorded JAX operations: NumPyro's handlers keep one stack for all threads, so its models must not
     be run while another thread may be compiling."""
     record, shape = jax.make_jaxpr(function, return_shape=True)(theta)
-    run = jaxpr_as_fun(record)
+    # Copies, since JAX (0.10) takes a NumPy array in the precision of its first use for as long as that use is kept.
+    run = jaxpr_as_fun(record.replace(consts=[np.array(c) if isinstance(c, np.ndarray) else c for c in record.consts]))
     return lambda theta: jax.tree.unflatten(jax.tree.structure(shape), run(theta))
-
-
-def _laplace(log_p, start):
-    """Mode of log_p and the standard deviations of the normal with its curvature there (float64 by SciPy)."""
-    value_and_grad = jax.jit(jax.value_and_grad(lambda theta: -log_p(theta)))
-
-    def objective(theta):
-        value, slope = value_and_grad(jnp.asarray(theta, jnp.float32))
-        return float(value), np.asarray(slope, float)
-
-    mode = minimize(objective, np.asarray(start, float), jac=True, method="BFGS").x
-    curvature = np.asarray(jax.jit(jax.hessian(lambda theta: -log_p(theta)))(jnp.asarray(mode, jnp.float32)), float)
-    # A direction without curvature (a flat or saddle-shaped density) gets unit variance instead of an infinite one.
-    values, vectors = np.linalg.eigh(curvature)
-    values = np.where(values > 1e-6, values, 1.0)
-    return mode, np.sqrt(np.sum(vectors**2 / values, axis=1))
 
 
 def oring_model(temperature, distress):
@@ -166,4 +295,4 @@ def gamma_model():
 @TARGETS.register("gamma", label="Gamma(3, 2)", reference="closed form", dims=(1, 1), default_dim=1, sampled=False)
 def gamma(dim):
     "One positive number, Gamma with mean 1.5; without the log-Jacobian the particles' mean would be 1.0."
-    return from_numpyro(gamma_model)
+    return _from_numpyro(gamma_model, (), {}, seed=0)[0]  # without the warning that it has no data

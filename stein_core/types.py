@@ -40,6 +40,7 @@ class Target:
     (d, d) matrix where coordinates are correlated, else None: then it is the diagonal one of `variance`.
     predict: (theta (d,), x (k,)) -> (k,) values of the regression function, where there is one.
     log_normalizer: log of the integral of exp(log_density), or None where it has no closed form.
+    note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
 
     log_density: Callable[[Array], Array]
@@ -55,6 +56,7 @@ class Target:
     covariance: np.ndarray | None = None
     log_normalizer: float | None = None
     predict: Callable[[Array, Array], Array] | None = None
+    note: str = ""
 
     @property
     def dim(self) -> int:
