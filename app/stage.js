@@ -172,7 +172,7 @@ export function render({model, el}) {
     });
     window.steinlab = hook;  // that of the stage which painted last
     Object.assign(hook, {frames: hook.frames + 1, seq: frame[0], step: panels.map(p => p.step),
-      count: panels.map(p => p.count), scale: panels.map(p => backgrounds[p.background].scale),
+      count: panels.map(p => p.count), scale: scales(),
       fixed: panels.map(p => [...p.fixed]), metrics: panels.map(p => [...p.metrics])});
   }
 
@@ -294,6 +294,8 @@ export function render({model, el}) {
     });
   }
 
+  const scales = () => panels.map(panel => backgrounds[panel.background].scale);
+
   function fit() {
     if (!panels.length) return;
     backgrounds.forEach((background, b) => {
@@ -301,6 +303,7 @@ export function render({model, el}) {
       background.fit();
       background.followForces(over.map(card => card.arrows), over[0]?.step ?? 0, Infinity);
     });
+    hook.scale = scales();
     repaint();
     slowTimer ||= setTimeout(paintSlow, 100);
   }

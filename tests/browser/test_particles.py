@@ -228,21 +228,23 @@ def test_at_rest_arrows_are_gone(open_tab):
 
 def test_arrows_have_one_scale_for_a_run_until_they_are_fitted(open_tab):
     tab = open_tab("?target=gaussian&methods=svgd&init.spread=4.0&method.step_size=0.02")
+    share = "window.steinlab.scale[0] / (window.steinlab.extent(0)[1] - window.steinlab.extent(0)[0])"  # of the axis, a unit of force
 
     def paused_after(step):
         tab.wait(f"window.steinlab.step[0] > {step}")
         tab.button("Pause").click()
         tab.until_settled()
-        return tab.stage("scale[0]"), np.hypot(*np.array(tab.rows())[:, 4:6].T).max()
+        return tab.page.evaluate(share), np.hypot(*np.array(tab.rows())[:, 4:6].T).max()
 
-    scale, longest = paused_after(100)
+    unit, longest = paused_after(100)
     tab.button("Play").click()
     later = paused_after(800)
-    assert later[1] < 0.5 * longest and later[0] == pytest.approx(scale, rel=1e-6)  # so the arrows are shorter
+    assert later[1] < 0.5 * longest and later[0] == pytest.approx(unit, rel=1e-6)  # so the arrows are shorter
     tab.button("Fit arrows").click()
-    tab.wait(f"window.steinlab.scale[0] > {1.5 * scale}")
+    tab.wait(f"{share} > {1.5 * unit}")
+    fitted = tab.page.evaluate(share)
     tab.button("Reset").click()
-    tab.wait(f"window.steinlab.scale[0] < {1.2 * scale}")
+    tab.wait(f"window.steinlab.step[0] === 0 && {share} < {0.8 * fitted}")
 
 
 def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
