@@ -14,7 +14,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import NUMBER, WIDTH, place, widget
+from app.controls import WIDTH, NumberField, place, widget
 from app.limits import LIMITS
 from app.serving import soon
 from app.session import FIRST_CAPACITY, Session
@@ -97,10 +97,10 @@ class Live:
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10, 6, 10))
         self.preset.param.watch(self.load_preset, "value")
         self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
-        self.dim = pmui.IntInput(label="Dimension", start=1, end=1000, value=2, **NUMBER)
+        self.dim = NumberField("Dimension", start=1, end=1000, value=2)
         self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
         self.optimizer = pmui.Select(label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE)
-        self.draws = pmui.IntInput(label="Draws per particle and step", start=1, end=MAX_DRAWS, value=10, **NUMBER)
+        self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: self.chosen(**{name: event.new}), "value")
         knobs = {
