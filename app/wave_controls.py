@@ -99,5 +99,7 @@ class Controls:
             points = read_points(text)
         except ValueError as error:
             self.refused(str(error))
+            self.text.error_state |= isinstance(text, str)  # else it was a file
         else:
+            self.text.error_state = False
             moved(data=points)

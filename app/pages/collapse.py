@@ -151,10 +151,10 @@ class Collapse:
 
     # ---- from the user
 
-    def _refuse(self, problem: str):
+    def _refuse(self, problems: list[str]):
         """The settings make no grid: the last one stays on screen, and Run waits."""
         self.valid = False
-        self.error.param.update(object=html.escape(problem), visible=True)
+        self.error.param.update(object="<br>".join(map(html.escape, problems)), visible=True)
         self._show_job()
 
     def _look(self, **view):
