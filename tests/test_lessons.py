@@ -28,11 +28,12 @@ from app.references import CORRECTIONS
 from app.setup import Setup
 from app.shell import PAGES, fields, page_of
 from app.text import markdown_html
-from stein_core import TARGETS
+from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+REGISTRIES = (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS)
 IDS = [path.stem for path in NOTEBOOKS]
 
 
@@ -76,7 +77,7 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
 def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     monkeypatch.setenv("STEINLAB_FAST", "1")
-    namespace, shown = {"__name__": "__main__"}, 0
+    namespace, shown, names = {"__name__": "__main__"}, 0, [list(registry) for registry in REGISTRIES]
     for cell in read_lesson(path).cells:
         if cell.code:
             with placed(Place(lambda call: call(), lesson=True)):
@@ -87,6 +88,7 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
                 assert not result.shown.settle(), cell.source
                 shown += 1
     assert len(texts(read_lesson(path))) == shown + 1
+    assert [list(registry) for registry in REGISTRIES] == names  # they are the whole server's
 
 
 def test_a_notebook_runs_in_a_kernel(monkeypatch):
