@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+import sys
 import threading
 import time
 import warnings
@@ -307,11 +308,16 @@ def test_the_readmes_code_runs(monkeypatch, capsys):
 
 def test_the_readmes_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert len(lines) == 7  # sweeps, NUTS and long runs are in the command line's own tests
+    monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    text = (ROOT / "README.md").read_text()
+    own = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "from_numpyro(" in block)
+    (tmp_path / "my_model.py").write_text(own)
+    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", text, re.MULTILINE)
+    assert len(lines) == 8  # sweeps, NUTS and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
-        if command[0] in ("list", "info") or "ring" in command:
+        if command[0] in ("list", "info", "--import") or "ring" in command:
             assert main(command) == 0, line
     assert (tmp_path / "frames.npz").exists()
 
