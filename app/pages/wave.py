@@ -20,8 +20,9 @@ from app.wave_nuts_panel import NutsPanel
 from app.wave_parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
 from app.wave_recovery import Recovery
 from app.wave_session import WaveSession
-from app.wave_setup import MOST_STEPS, WaveSetup
+from app.wave_setup import MOST_STEPS, STEPS, WaveSetup
 from app.wave_stage import WaveStage
+from app.wave_trained import is_shipped
 from stein_core import device_name
 from stein_core.wave import GRID, dim_of
 
@@ -83,7 +84,7 @@ class WavePage:
     def _make_widgets(self):
         self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON)
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
-        reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
+        reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
         pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16))
         pace.param.watch(self._pace, "value")
@@ -123,6 +124,8 @@ class WavePage:
     def link(self) -> str:
         paused = not any(self.playing.values())
         at = [min(session.paused_at, MOST_STEPS) if paused else 0 for session in self.sessions]
+        if is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
+            at = [0]
         return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0).to_query()
 
     # ---- from the user
@@ -168,6 +171,7 @@ class WavePage:
         self.setup = replace(self.setup, steps=0, below=0)
         for session in self.sessions:
             session.reset()
+            session.play(True)
 
     def _pace(self, event):
         self.pace = event.new
