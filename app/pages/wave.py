@@ -11,7 +11,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.job_bar import BUTTON
+from app.job_bar import BUTTON, Pausable
 from app.serving import soon
 from app.stream import Mailbox, Streamer
 from app.wave_controls import Controls
@@ -47,8 +47,9 @@ class WavePage:
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.post = Mailbox(self.loaded, self.told)
         self.controls = Controls(self.take, self._refuse)
-        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm)
-        self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm)
+        here = Pausable(lambda: any(self.playing.values()), self.pause)
+        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm, here)
+        self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
         warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
         self.sidebar = self.controls.sidebar
@@ -162,6 +163,10 @@ class WavePage:
         on = not any(self.playing.values())
         for session in self.sessions:
             session.play(on)
+
+    def pause(self):
+        for session in self.sessions:
+            session.play(False)
 
     def step(self):
         for session in self.sessions:

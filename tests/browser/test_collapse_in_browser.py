@@ -113,13 +113,16 @@ def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open
     long = open_page("?page=collapse&methods=smi&dims=90,100&particles=40&seeds=4", "window.Bokeh?.index?.roots")
     long.button("Run 8 runs").click()
     long.button("Cancel").wait_for()
+    long.wait_enabled("Running 8 runs", False)
+    write(long, "Dimensions", "9")  # what runs is said, not what could be run
+    long.wait_enabled("Running 8 runs of the earlier settings", False)
     short = open_page("?page=collapse&methods=svgd&dims=6,7&particles=4&seeds=2")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job, 1 in line")
+    says(short, "Waiting for a sweep to finish: position 1 of 1 in the queue")
     short.button("Cancel").click()
     says(short, "cancelled")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job, 1 in line")
+    says(short, "Waiting for a sweep to finish: position 1 of 1 in the queue")
     long.page.close()
     says(short, "4 computed here")
 
