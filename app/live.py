@@ -29,6 +29,7 @@ PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
+BELOW = {"& .MuiSlider-valueLabel": {"top": 56}, "& .MuiSlider-valueLabel::before": {"display": "none"}}  # the bar would cut it
 KEYS = (
     "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), "
     "**↑ ↓** change the speed, **R** resets."
@@ -83,7 +84,7 @@ class Live:
         reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.session.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self.new_seed, **BUTTON)
         self.scrubber = pmui.IntSlider(
-            label="Rewind", start=0, end=1, value=0, show_value=False, margin=(0, 16), styles={"flex": "1 1 160px"}
+            label="Rewind", start=0, end=1, value=0, show_value=False, margin=(0, 16), styles={"flex": "1 1 160px"}, sx=BELOW
         )
         self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 16))
         self.reading = pmui.Typography("", variant="body2", margin=(10, 8), width=330)
@@ -252,6 +253,7 @@ class Live:
             self.scrubber.param.update(end=max(length - 1, 1), value=position)
         if "step" in news:
             self.step, self.rate = news["step"], news["steps_per_second"]
+            self.scrubber.value_label = f"step {self.step:,}"  # its own number counts frames
 
     def show_setup(self, setup: Setup):
         """The widgets of another Setup."""
