@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any, Callable
 
@@ -16,11 +17,12 @@ COST = "Resampled SVGD: a step is a whole round, and step s costs s steps of SVG
 
 
 class Settings:
-    """wished: hears the grid that the user's moves make; wrong: or why they make none."""
+    """wished: hears the grid that the user's moves make; wrong: or every reason why they make none."""
 
-    def __init__(self, wished: Callable[[Grid], None], wrong: Callable[[str], None]):
+    def __init__(self, wished: Callable[[Grid], None], wrong: Callable[[list[str]], None]):
         self.wished, self.wrong = wished, wrong
         self.grid, self.quiet = Grid(), False
+        self.turned: dict[str, Any] = {}  # other knobs that wait until the rest makes a grid
 
         def several(label, registry):
             return pmui.MultiChoice(label=label, options={e.label: e.name for e in registry.entries()}, **WIDTH)
@@ -49,7 +51,8 @@ class Settings:
 
     def show(self, grid: Grid) -> None:
         """The widgets of a grid, without that counting as the user's wish."""
-        self.grid, self.quiet = grid, True
+        self.grid, self.quiet, self.turned = grid, True, {}
+        self._mark({})
         for name, made in self.inputs.items():
             value = getattr(grid, name)
             made.value = value if name == "target" else list(value) if isinstance(made, pmui.MultiChoice) else text_of(value)
@@ -66,13 +69,42 @@ class Settings:
     def _moved(self, turned: dict[str, Any]):
         if self.quiet:
             return
-        values = {name: made.value for name, made in self.inputs.items()}
+        self.turned |= turned
+        values, problems = self._read()
+        self._mark(problems)
+        if problems:
+            return self.wrong(list(problems.values()))
+        here = other_knobs(values["methods"], values["target"], values["kernels"])
+        knobs = {name: v for name, v in (dict(self.grid.knobs) | self.turned).items() if name in here}
         try:
-            values = {name: value_of(name, v) if isinstance(v, str) else tuple(v) for name, v in values.items()}
-            here = other_knobs(values["methods"], values["target"], values["kernels"])
-            knobs = {name: v for name, v in (dict(self.grid.knobs) | turned).items() if name in here}
             grid = Grid(**values, knobs=tuple(knobs.items()))
-        except ValueError as error:
-            self.wrong(str(error))
+        except ValueError as error:  # each field is right, and together they are too much
+            self.wrong([str(error)])
         else:
             self.wished(grid)
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """What each field says, and by the field's name what is wrong with it."""
+        values, problems = {}, {}
+        for name, made in self.inputs.items():
+            try:
+                values[name] = value_of(name, made.value) if isinstance(made.value, str) else tuple(made.value)
+            except ValueError as error:
+                problems[name] = self._labelled(name, error)
+        # The smallest grid of these methods and this target, in which each field is tried alone.
+        least = {"target": values["target"], "methods": values["methods"] or ("svgd",), "seeds": 1}
+        least["dims"] = (TARGETS[values["target"]].facts["default_dim"],)
+        for name, value in values.items():
+            try:
+                Grid.of({**least, name: value})
+            except ValueError as error:
+                problems[name] = self._labelled(name, error)
+        return values, problems
+
+    def _labelled(self, name: str, error: ValueError) -> str:
+        """The message with the label of the field that it is about."""
+        return re.sub(rf"^(method\.)?{name.removesuffix('s')}s?(?=:| =)", lambda found: self.inputs[name].label, str(error))
+
+    def _mark(self, problems: dict[str, str]):
+        for name, made in self.inputs.items():
+            made.error_state = name in problems

@@ -5,15 +5,63 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import numpy as np
+import panel as pn
 import panel_material_ui as pmui
+import param
 
 from app.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
-NUMBER = {"size": "small", "sx": {"& .MuiIconButton-root": {"color": "inherit"}}, **WIDTH}  # else - and + are dark in the dark theme
 PER_DECADE = 20  # stops of a logarithmic slider
 SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
+
+
+class NumberField(pn.viewable.Viewer):
+    """A field for a whole number, with a button below and above it. Enter and leaving the field take what was typed.
+    Of what is refused it says why, and keeps it marked until it is mended; `value` stays meanwhile."""
+
+    value = param.Integer()
+    start = param.Integer(doc="the smallest that is allowed")
+    end = param.Integer(doc="the largest")
+    step = param.Integer(1, doc="from one allowed number to the next")
+    visible = param.Boolean(True)
+
+    def __init__(self, label: str, **params):
+        self.label = label
+        self.text = pmui.TextInput(label=label, size="small", sizing_mode="stretch_width", margin=0)
+        super().__init__(**params)
+        small = {"size": "small", "margin": (4, 0, 0, 2), "width": 30, "height": 30}
+        less = pmui.IconButton(icon="remove", description=f"Less: {label}", on_click=lambda event: self._move(-1), **small)
+        more = pmui.IconButton(icon="add", description=f"More: {label}", on_click=lambda event: self._move(1), **small)
+        self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **WIDTH)
+        self.text.param.watch(lambda event: self._take(event.new), "value")
+        self.param.watch(lambda event: self._show(), "value", onlychanged=False)
+        self._show()
+
+    def __panel__(self):
+        return self._row
+
+    def check(self, text: str) -> int:
+        """The number that a text says; ValueError names the field, the text and what is allowed."""
+        value = Knob(self.label, self.start, self.start, self.end, "integer").check(text.strip())
+        if (value - self.start) % self.step:
+            raise ValueError(f"{self.label} = {value} is refused; allowed: {self.start}, {self.start + self.step} ... {self.end}.")
+        return value
+
+    def _take(self, text: str):
+        if text == str(self.value):  # also where the program has set it
+            return self._show()
+        try:
+            self.value = self.check(text)
+        except ValueError as error:
+            self.text.param.update(error_state=True, helper_text=str(error))
+
+    def _move(self, steps: int):
+        self.value = min(max(self.value + steps * self.step, self.start), self.end)
+
+    def _show(self):
+        self.text.param.update(value=str(self.value), error_state=False, helper_text="")
 
 
 def logarithmic(knob: Knob) -> list[float]:

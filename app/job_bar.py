@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import panel_material_ui as pmui
 
@@ -14,24 +15,38 @@ BUTTON = {"size": "small", "margin": (4, 4)}
 def progress(job: Job, unit: str) -> str:
     """What a page says of a job that waits or runs."""
     if waits := LINE.ahead(job):
-        return f"waiting for {waits} other long job{'s' * (waits > 1)}, {LINE.waiting} in line"
+        return f"Waiting for {LINE.running} to finish: position {waits} of {LINE.waiting} in the queue"
     left = "no estimate yet" if job.left is None else f"about {job.left:,.0f} s left"
     return f"{job.done:,} of {job.total:,} {unit}, {left}{giving_way()}"
 
 
+class Pausable(NamedTuple):
+    """A page that can play. plays: whether it does."""
+
+    plays: Callable[[], bool]
+    pause: Callable[[], None]
+
+
+STILL = Pausable(lambda: False, lambda: None)
+
+
 class JobBar:
     """make: the job of a click, None where nothing is left to do. ended: hears of it when it is over, however it ended.
-    unit: what its steps are called."""
+    unit: what its steps are called. page: what the job gives way to while it plays, and what can be paused for it."""
 
-    def __init__(self, label: str, unit: str, make: Callable[[], Job | None], ended: Callable[[Job], None]):
-        self.unit, self.make, self.ended = unit, make, ended
+    def __init__(self, label: str, unit: str, make: Callable[[], Job | None], ended: Callable[[Job], None], page: Pausable = STILL):
+        self.unit, self.make, self.ended, self.page = unit, make, ended, page
         self.offered = True  # whether there is anything to start
         self.job: Job | None = None
         self.button = pmui.Button(label=label, icon="play_arrow", on_click=self._start, **BUTTON)
         self.stop = pmui.Button(label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON)
         self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
         self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False)
-        self.widgets = [self.button, self.stop, self.bar, self.text]
+        self.pause = pmui.Button(
+            label="Pause this page to speed it up", icon="pause", variant="outlined", on_click=lambda event: page.pause(),
+            visible=False, **BUTTON,
+        )  # fmt: skip
+        self.widgets = [self.button, self.stop, self.bar, self.text, self.pause]
 
     @property
     def active(self) -> bool:
@@ -56,6 +71,7 @@ class JobBar:
         job, active = self.job, self.active
         self.button.visible = self.offered and not active
         self.stop.visible = self.bar.visible = self.text.visible = active
+        self.pause.visible = active and self.page.plays()
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             self.text.object = progress(job, self.unit)

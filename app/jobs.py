@@ -97,7 +97,7 @@ def _opened() -> Store:
 
 def giving_way() -> str:
     """What a page adds to the progress of such work while it has to."""
-    return "; pages that play go first" if SHARE.pages(SHARE.REMEMBERED) else ""
+    return ". Pages that are playing come first." if SHARE.pages(SHARE.REMEMBERED) else ""
 
 
 class Breaks(threading.local):
@@ -138,7 +138,10 @@ def beside(unwanted: Callable[[], bool]) -> Iterator[None]:
 
 class Job:
     """A long computation: a subclass says in `compute` what it does. state: "waiting", "running", "done", "cancelled" or
-    "failed"; done, total and left (estimated seconds, None before the first report); error: what went wrong."""
+    "failed"; done, total and left (estimated seconds, None before the first report); error: what went wrong. label: what it
+    is called where others wait for it."""
+
+    label = "another job"
 
     def __init__(self, total: int):
         self.state, self.error = "waiting", ""
@@ -191,6 +194,8 @@ class SweepJob(Job):
     """One sweep. rows: what has come so far, in the end all that there are of `recipes`, whoever computed it; those that
     finished before a cancel are kept."""
 
+    label = "a sweep"
+
     def __init__(self, recipes: list[Recipe], stop: Stop = Stop()):
         super().__init__(len(recipes))
         self.recipes, self.stop = recipes, stop
@@ -233,6 +238,13 @@ class Line:
         with self._lock:
             before = self._all[: self._all.index(job)] if job in self._all else []
         return max(0, sum(one.active for one in before) - LIMITS.jobs + 1)
+
+    @property
+    def running(self) -> str:
+        """What those that have begun are called, as in "a sweep or NUTS"."""
+        with self._lock:
+            labels = [job.label for job in self._all if job.state == "running"]
+        return " or ".join(dict.fromkeys(labels or [Job.label]))
 
     @property
     def waiting(self) -> int:

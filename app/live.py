@@ -14,7 +14,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import NUMBER, WIDTH, place, widget
+from app.controls import WIDTH, NumberField, place, widget
 from app.limits import LIMITS
 from app.serving import soon
 from app.session import FIRST_CAPACITY, Session
@@ -29,6 +29,7 @@ PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
+BELOW = {"& .MuiSlider-valueLabel": {"top": 56}, "& .MuiSlider-valueLabel::before": {"display": "none"}}  # the bar would cut it
 KEYS = (
     "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), "
     "**↑ ↓** change the speed, **R** resets. Arrows shrink as forces vanish; *Fit arrows* makes the present ones long."
@@ -83,7 +84,7 @@ class Live:
         reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.session.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self.new_seed, **BUTTON)
         self.scrubber = pmui.IntSlider(
-            label="Rewind", start=0, end=1, value=0, show_value=False, margin=(0, 16), styles={"flex": "1 1 160px"}
+            label="Rewind", start=0, end=1, value=0, show_value=False, margin=(0, 16), styles={"flex": "1 1 160px"}, sx=BELOW
         )
         self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 16))
         self.reading = pmui.Typography("", variant="body2", margin=(10, 8), width=330)
@@ -97,10 +98,10 @@ class Live:
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10, 6, 10))
         self.preset.param.watch(self.load_preset, "value")
         self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
-        self.dim = pmui.IntInput(label="Dimension", start=1, end=1000, value=2, **NUMBER)
+        self.dim = NumberField("Dimension", start=1, end=1000, value=2)
         self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
         self.optimizer = pmui.Select(label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE)
-        self.draws = pmui.IntInput(label="Draws per particle and step", start=1, end=MAX_DRAWS, value=10, **NUMBER)
+        self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: self.chosen(**{name: event.new}), "value")
         knobs = {
@@ -255,6 +256,7 @@ class Live:
             self.scrubber.param.update(end=max(length - 1, 1), value=position)
         if "step" in news:
             self.step, self.rate = news["step"], news["steps_per_second"]
+            self.scrubber.value_label = f"step {self.step:,}"  # its own number counts frames
 
     def show_setup(self, setup: Setup):
         """The widgets of another Setup."""

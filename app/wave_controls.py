@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from app.controls import NUMBER, WIDTH, place, widget
+from app.controls import WIDTH, NumberField, place, widget
 from app.job_bar import BUTTON
 from app.wave_parts import CHOICE, OWN, PRESETS, Upload
 from app.wave_setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
@@ -42,7 +42,7 @@ class Controls:
             sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}},
         )  # fmt: skip
         self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
-        self.draws = pmui.IntInput(label="ELBO draws per particle and step", start=1, end=1000, **NUMBER)
+        self.draws = NumberField("ELBO draws per particle and step", start=1, end=1000)
         self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
         self.two.param.watch(lambda event: moved(two=event.new), "value")
         self.width.param.watch(lambda event: moved(width=event.new), "value_throttled")
@@ -99,5 +99,7 @@ class Controls:
             points = read_points(text)
         except ValueError as error:
             self.refused(str(error))
+            self.text.error_state |= isinstance(text, str)  # else it was a file
         else:
+            self.text.error_state = False
             moved(data=points)

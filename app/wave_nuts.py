@@ -73,6 +73,8 @@ def compared(reference: Reference, setup: WaveSetup) -> Compared:
 class NutsJob(Job):
     """NUTS on the posterior of a setup; done and total are steps, and nothing is kept of one that is cancelled."""
 
+    label = "NUTS"
+
     def __init__(self, setup: WaveSetup):
         super().__init__(WARMUP + SAMPLES)
         self.setup = setup

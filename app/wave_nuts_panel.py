@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.job_bar import JobBar
+from app.job_bar import JobBar, Pausable
 from app.jobs import in_background
 from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
 from app.wave_parts import nuts_sentence
@@ -16,16 +16,17 @@ from stein_core.wave import dim_of
 
 class NutsPanel:
     """found: hears what is known of each network, a Compared or None. post: takes news to the event loop, where the page
-    hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none."""
+    hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none.
+    page: which the job gives way to."""
 
-    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None]):
+    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None], page: Pausable):
         self.found, self.post, self.failed = found, post, failed
         self.networks: tuple[WaveSetup, ...] = ()
         self.known: list[Compared | None] = []
         self.asked = None  # what `known` belongs to, or will
         self.gaps: dict[int, float] = {}  # number of weights -> width between the clusters, of the shipped references
         self.text = pmui.Typography("", variant="body2", margin=(4, 10))
-        self.job = JobBar("Compute NUTS here", "steps", self._make, self._ended)
+        self.job = JobBar("Compute NUTS here", "steps", self._make, self._ended, page)
         self.widgets = [self.text, *self.job.widgets]
 
     def show(self, networks: Sequence[WaveSetup]) -> None:

@@ -26,7 +26,7 @@ PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
-        "text": "The paper's small network: 41 weights, five particles, 15,000 steps.",
+        "text": "The paper's small network: 41 weights, five particles. It comes trained, 15,000 steps.",
     },
     {
         "name": "A hundred hidden units, 10 draws",
@@ -57,7 +57,7 @@ SWEEP = "Pale: the shipped sweep, 15,000 steps, mean and standard deviation over
 HELP = (
     "The band of f is what the network may be; the band of y adds the noise of a new observation. LPPD: log predictive "
     "density of the wave's test points, higher is better; coverage: share of 120 of them within the band of y. Both "
-    "are about the paper's wave, whatever your data. **Space** plays and pauses, **→** steps, **R** resets."
+    "are about the paper's wave, whatever your data. **Space** plays and pauses, **→** steps, **R** trains from scratch."
 )
 CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 12.5px}
 .wave th {font-weight: 500; text-align: right; vertical-align: bottom; line-height: 1.25; padding: 2px 6px; border-bottom: 1px solid #80808080}
@@ -108,7 +108,7 @@ def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -
         where = f", h = {picture.setup.width}" if picture and len(pictures) > 1 else ""
         for name, seen in picture.methods.items() if picture else ():
             ratio = seen.readout.between / known.readout.between if known else float("nan")
-            rows.append(_row(label_of(name) + where, COLOUR_OF[name], seen.readout, ratio, f"{seen.rate:,.0f}"))
+            rows.append(_row(label_of(name) + where, COLOUR_OF[name], seen.readout, ratio, f"{seen.rate:,.0f}" if seen.rate else "–"))
         if known:
             rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)

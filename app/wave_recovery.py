@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.job_bar import JobBar
+from app.job_bar import STILL, JobBar, Pausable
 from app.jobs import SweepJob, in_background, store
 from app.limits import LIMITS
 from app.wave_figures import shipped_rows
@@ -33,9 +33,10 @@ INFLATED = (
 
 
 class Recovery:
-    """post: takes news to the event loop, where the page hands {"recovery": rows} to `told`. refused: why a job failed."""
+    """post: takes news to the event loop, where the page hands {"recovery": rows} to `told`. refused: why a job failed.
+    page: which the job gives way to."""
 
-    def __init__(self, post: Callable[[dict], None], refused: Callable[[str], None]):
+    def __init__(self, post: Callable[[dict], None], refused: Callable[[str], None], page: Pausable = STILL):
         self.post, self.refused = post, refused
         self.rows: dict[str, dict[str, Any]] | None = None  # those computed on this machine, by key
         self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
@@ -44,7 +45,7 @@ class Recovery:
             title_variant="subtitle2",
         )  # fmt: skip
         self.panel.param.watch(lambda event: self.open(), "active")
-        self.jobs = JobBar("Compute here", "runs", self._job, self._ended)
+        self.jobs = JobBar("Compute here", "runs", self._job, self._ended, page)
 
     def open(self) -> None:
         """Filled when it is opened the first time: most visits never do."""

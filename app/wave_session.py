@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable
-
-import jax
-import numpy as np
 
 from app.failures import note
 from app.jobs import Threads
 from app.stream import Streamer
+from app.wave_fit import Fit, moved
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
 from app.wave_stage import pack
-from app.worker import Pace, Worker
-from stein_core import Spec, State, Stepper, compile
+from app.wave_trained import is_shipped, shipped_state
+from app.worker import Worker
+from stein_core import Spec, Stepper, compile
 
 log = logging.getLogger(__name__)
 
@@ -30,25 +29,6 @@ QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of c
 COMPILERS = Threads(2, "compile-wave")
 
 
-@dataclass
-class Fit:
-    """One method's training. spent, taken: seconds and steps of late, older ones counting less."""
-
-    spec: Spec
-    stepper: Stepper
-    state: State
-    step: int = 0
-    spent: float = 0.0
-    taken: float = 0.0
-    diverged: bool = False
-    pace: Pace = field(default_factory=Pace)
-
-    @property
-    def seconds(self) -> float:
-        """Of one step; 0 before the first."""
-        return self.spent / self.taken if self.taken else 0.0
-
-
 @dataclass(frozen=True)
 class Picture:
     """What is on screen: the step, what each method says and the setup it was computed under."""
@@ -59,7 +39,7 @@ class Picture:
 
 
 class WaveSession(Worker):
-    """A WaveSetup in training.
+    """A WaveSetup in training. The run that ships begins at its last step.
 
     streamer: gets every `picture`, packed. tell: called from the worker with a dict of news: playing, status, alarm.
     row: of the stage. first: another session, which goes first: while that one trains, this one rests half of the time.
@@ -76,7 +56,7 @@ class WaveSession(Worker):
         self._refused: set[tuple[Spec, int]] = set()  # would not compile, and are not tried again until the page asks
         self._compiling: tuple[Spec, int] | None = None
         self._fits: dict[str, Fit] = {}
-        self._clock, self._stop = 0, setup.steps or STEPS
+        self._clock, self._stop = 0, STEPS
         self._most = 100  # steps between two pictures
         self._shown, self._published = 0, 0.0  # the step of the last picture, and when
         self._looking = 0.0  # seconds that a picture takes
@@ -86,7 +66,7 @@ class WaveSession(Worker):
     # ---- commands
 
     def reset(self):
-        """Back to step 0 with the settings as they are."""
+        """Back to step 0 with the settings as they are, the shipped ones too."""
         self._put(self._reset)
 
     def most(self, steps: int):
@@ -110,7 +90,15 @@ class WaveSession(Worker):
     # ---- the worker
 
     def _begin(self):
+        self._clock = self._shown = self._first_step()
+        self._stop = self._setup.steps or STEPS
+        if self._clock >= self._stop:
+            self._pause()
         self._ask()
+
+    def _first_step(self) -> int:
+        """The step at which the setup begins: where it comes trained that one, unless a link asks for an earlier one."""
+        return STEPS if is_shipped(self._setup) and not 0 < self._setup.steps < STEPS else 0
 
     def _busy(self) -> bool:
         return bool(self._live()) and (self._playing or self._dirty or self._behind() != [])
@@ -128,8 +116,9 @@ class WaveSession(Worker):
                 continue
             fit = self._fits.get(method)
             if fit is None or fit.spec != spec:
-                state = stepper.reset(self._setup.seed, self._setup.knobs_of(method))
-                step = 0 if fit is None else fit.step
+                trained = fit is None and self._clock >= STEPS and is_shipped(self._setup)
+                state = shipped_state(stepper, method) if trained else stepper.reset(self._setup.seed, self._setup.knobs_of(method))
+                step = STEPS if trained else 0 if fit is None else fit.step
                 self._fits[method] = Fit(spec, stepper, state if fit is None else moved(fit.state, state), step)
                 self._dirty = True
             live[method] = self._fits[method]
@@ -157,7 +146,7 @@ class WaveSession(Worker):
         else:
             names = [name for name, fit in live.items() if not fit.diverged]
             if not names:
-                return self._pause("Every method has diverged: a smaller learning rate, then Reset.")
+                return self._pause("Every method has diverged: a smaller learning rate, then Train from scratch.")
             # The first pictures are a few steps apart, since most is to be seen at the start; and those that still
             # compile are not left far behind.
             pace = 2 if self._compiling else max(5, self._clock // 10)
@@ -186,7 +175,7 @@ class WaveSession(Worker):
         fit.taken = 0.9 * fit.taken + fit.step - before
         if fit.step < goal:
             fit.diverged = True
-            self._tell({"alarm": f"{label_of(name)} diverged at step {fit.step + 1}: a smaller learning rate, then Reset."})
+            self._tell({"alarm": f"{label_of(name)} diverged at step {fit.step + 1}: a smaller learning rate, then Train from scratch."})
 
     def _look(self):
         started = time.perf_counter()
@@ -225,8 +214,8 @@ class WaveSession(Worker):
                 self._advance(name, fit, self._clock + 1)
         self._clock += 1
 
-    def _reset(self):
-        self._fits, self._clock, self._shown, self._stop = {}, 0, 0, STEPS
+    def _reset(self, step: int = 0):
+        self._fits, self._clock, self._shown, self._stop = {}, step, step, STEPS
         self._dirty = True
         self._tell({"alarm": ""})
         self._try_again()
@@ -237,7 +226,12 @@ class WaveSession(Worker):
         old, self._setup = self._setup, setup
         self._dirty = True
         if (setup.width, setup.seed) != (old.width, old.seed):
-            self._reset()
+            ended = self._clock >= self._stop
+            self._reset(self._first_step())
+            if self._clock >= self._stop:
+                self._pause()
+            elif ended:  # training had ended, not been stopped
+                self._play(True)
         elif setup.posterior() != old.posterior() and not self._playing and self._clock >= self._stop:
             self._stop = self._clock + MORE  # the band answers although training had ended
             self._play(True)
@@ -292,19 +286,3 @@ class WaveSession(Worker):
             self._programs = {key: program for key, program in self._programs.items() if key in wanted}
         self._dirty = True
         self._ask()
-
-
-def moved(old: State, new: State) -> State:
-    """The state of a program carried to one of another capacity: particles that both have are kept."""
-
-    def carry(before, after):
-        before, after = np.asarray(before), np.array(after)
-        if before.ndim == 0:
-            return before
-        if before.shape == after.shape:
-            return before
-        rows = min(len(before), len(after))
-        after[:rows] = before[:rows]
-        return after
-
-    return jax.tree.map(carry, old, new)

@@ -75,7 +75,7 @@ class WaveSetup:
         if self.particles > MOST:
             raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {MOST}.")
         for method in self.methods:
-            Recipe(self.spec(method), self.knobs_of(method), self.seed)
+            self.recipe(method)
 
     def value(self, name: str) -> Any:
         """The present value of a knob."""
@@ -106,6 +106,10 @@ class WaveSetup:
         """Every knob of one method by name, the data included."""
         known = self.spec(method).knobs()
         return {name: self.value(name) for name in known if name in all_knobs()} | {"target.data": self.data}
+
+    def recipe(self, method: str) -> Recipe:
+        """The run of one method from its start."""
+        return Recipe(self.spec(method), self.knobs_of(method), self.seed)
 
     def posterior(self) -> tuple:
         """What NUTS's answer depends on."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import sqlite3
 import sys
 import time
+import traceback
 
 import numpy as np
 from jax.errors import JaxRuntimeError
@@ -45,7 +47,8 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """All commands with their options; `act` is what carries one out."""
-    parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.")
+    parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.", allow_abbrev=False)
+    parser.add_argument("--import", action="append", metavar="FILE.py", help="run this first; what it registers can be named")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
@@ -74,8 +77,8 @@ def parser() -> Parser:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
-    options = parser().parse_args(arguments)
     try:
+        options = parser().parse_args(import_files(arguments))
         return options.act(options)
     except OSError as error:
         problem = f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
@@ -89,6 +92,29 @@ def main(arguments: list[str] | None = None) -> int:
         problem = f"{str(error).splitlines()[0].rstrip('.')}. Take fewer particles, draws or dimensions."
     print(f"error: {problem}", file=sys.stderr)
     return 2
+
+
+def import_files(arguments: list[str] | None) -> list[str]:
+    """Run the files of every `--import FILE.py`, which may register entries, and return the other arguments."""
+    first = Parser(prog="python -m stein_core", add_help=False, allow_abbrev=False)
+    first.add_argument("--import", action="append", default=[], dest="files", metavar="FILE.py")
+    found, rest = first.parse_known_args(arguments)
+    for file in found.files:
+        path = os.path.abspath(file)
+        if not os.path.isfile(path) or not path.endswith(".py"):
+            what = "is no Python file" if os.path.isfile(path) else "there is no such file"
+            raise ValueError(f"--import {short(file)!r}: {what}; allowed: a file that ends in .py.")
+        sys.path.insert(0, os.path.dirname(path))  # as `python FILE.py` does
+        name = os.path.splitext(os.path.basename(path))[0]
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+            where = f", line {lines[-1]}" if lines else ""
+            raise ValueError(f"--import {short(file)!r}{where}: {type(error).__name__}: {short(error)}") from error
+    return rest
 
 
 def list_registered(options) -> int:

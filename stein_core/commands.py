@@ -21,9 +21,9 @@ from stein_core.bands import disagreement
 from stein_core.batches import RULES, Stop
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.nuts import Reference, run_nuts, save_reference
-from stein_core.registry import DIAGNOSTICS, short
+from stein_core.registry import DIAGNOSTICS, TARGETS, short
 from stein_core.store import Store
-from stein_core.sweeps import SWEEPS, run_sweep
+from stein_core.sweeps import SWEEPS, run_sweep, source_of
 from stein_core.wave import GRID, WIDTHS, dim_of
 
 MOST_SEEDS = 10_000
@@ -111,6 +111,8 @@ def sweep_grid(options) -> int:
     if options.seeds > MOST_SEEDS:
         raise ValueError(f"--seeds = {short(options.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
     recipes = SWEEPS[options.sweep].make(**settings)
+    if options.cluster and source_of(TARGETS[recipes[0].spec.target]):
+        raise ValueError("--cluster: its workers do not have what --import has registered; leave --cluster out.")
     store = opened(options.store)
     keep_compiled()
     with executor_of(options) as executor, tqdm(total=len(recipes), unit="row", file=sys.stderr, disable=None) as bar:

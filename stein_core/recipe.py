@@ -49,12 +49,12 @@ def capacity_for(particles: int) -> int:
 class Spec:
     """Every choice that forces a compile; frozen, hashable, checked.
 
-    Empty `dim` and `guide` (None) take the target's and the method's default. draws: Monte Carlo draws per particle
+    target: a registered name, or a Target itself, which needs no name then. Empty `dim` and `guide` (None) take the target's and the method's default. draws: Monte Carlo draws per particle
     and step (point masses need none). capacity: most particles the compiled program holds, 1 or even; a
     single-particle method always has 1. A method that has its own optimizer keeps it. Raises ValueError naming the field, the value and what is allowed.
     """
 
-    target: str = "oring"
+    target: str | Target = "oring"
     dim: int | None = None
     method: str = "smi"
     guide: str | None = None
@@ -154,7 +154,8 @@ class Recipe:
         object.__setattr__(self, "changes", tuple(checked))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `Recipe.from_dict` is the inverse."""
+        """Plain JSON types; `Recipe.from_dict` is the inverse. Raises ValueError where the target has no name."""
+        self._check_named()
         spec = {name: getattr(self.spec, name) for name in Spec.__dataclass_fields__}
         return {**spec, "seed": self.seed, "knobs": dict(self.knobs), "changes": [list(c) for c in self.changes]}
 
@@ -176,7 +177,9 @@ class Recipe:
         return cls(spec, knobs, plain.get("seed", 0), changes)
 
     def to_python(self, steps: int) -> str:
-        """A script that runs this recipe for `steps` steps and prints the last frame's metrics."""
+        """A script that runs this recipe for `steps` steps and prints the last frame's metrics. Raises ValueError where the
+        target has no name."""
+        self._check_named()
         spec = ", ".join(f"{name}={getattr(self.spec, name)!r}" for name in Spec.__dataclass_fields__)
         lines = [f"    {name!r}: {value!r}," for name, value in self.knobs.items()]
         changes = [f"    {change!r}," for change in self.changes]
@@ -187,6 +190,12 @@ class Recipe:
             + [f"frame = collect(Recipe(spec, knobs, seed={self.seed}, changes=changes), steps={steps})[-1]"]
             + ["print(frame.step, frame.metrics)", ""]
         )
+
+    def _check_named(self):
+        if not isinstance(self.spec.target, str):
+            raise ValueError(
+                f"target = {self.spec.target} has no name that a file could keep; allowed: a registered name, see TARGETS.register."
+            )
 
 
 def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:

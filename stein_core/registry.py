@@ -147,9 +147,12 @@ class Registry:
 
         return decorate
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: Any) -> Entry:
+        """The entry of a name. What has an entry of its own, as a Target has, stands for itself."""
+        if isinstance(own := getattr(name, "entry", None), Entry):
+            return own
         if name not in self:
-            raise unknown(self.kind, name, self._entries)
+            raise unknown(self.kind, name, [entry.name for entry in self.listed()])
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:

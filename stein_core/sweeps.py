@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import inspect
 import itertools
 import json
 import os
@@ -16,14 +17,17 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
 from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Callable, Iterable
+from uuid import uuid4
 
 import jax
 
 from stein_core.batches import Stop, program_of, run_batch
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, short, unknown
+from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry, short, unknown
 from stein_core.store import Store
 
 SWEEPS = Registry("sweep")
@@ -95,9 +99,25 @@ def canonical(recipe: Recipe) -> dict[str, Any]:
 
 
 def key_of(recipe: Recipe, stop: Stop) -> str:
-    """The hash that names a row."""
-    text = json.dumps([RESULTS, canonical(recipe), asdict(stop)], sort_keys=True)
+    """The hash that names a row. Where a user's file has registered an entry, another text of that file is another row."""
+    spec, knobs = recipe.spec, recipe.spec.knobs()
+    entries = [METHODS[spec.method], TARGETS[spec.target], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer]]
+    entries += [knob.choices[recipe.knobs.get(name, knob.default)] for name, knob in knobs.items() if knob.choices]
+    sources = [source for entry in entries if (source := source_of(entry))]
+    text = json.dumps([RESULTS, canonical(recipe), asdict(stop), *sources], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1024)
+def source_of(entry: Entry) -> str:
+    """The hash of the file that has registered an entry, "" for our own. What comes from no file is never the same again."""
+    module = getattr(entry.make, "__module__", None) or ""
+    if module.startswith("stein_core."):
+        return ""
+    try:
+        return hashlib.sha256(Path(inspect.getsourcefile(entry.make)).read_bytes()).hexdigest()
+    except (TypeError, OSError):
+        return uuid4().hex
 
 
 def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]:

@@ -18,17 +18,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Callable, NamedTuple
 
 import jax
 import numpy as np
 
+from stein_core.registry import Entry
+
 Array = jax.Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
-    """A posterior: a log density on R^d with what is known about it.
+    """A posterior: a log density on R^d with what is known about it. Two are equal only where they are the same object.
 
     log_density: theta (d,) -> scalar, log p(theta, data) on the unconstrained space *with* the log-Jacobian. It need
     not be normalised.
@@ -57,6 +60,16 @@ class Target:
     log_normalizer: float | None = None
     predict: Callable[[Array, Array], Array] | None = None
     note: str = ""
+
+    @cached_property
+    def entry(self) -> Entry:
+        """What a registry would say of it: a Spec takes a target itself as well as a registered name."""
+        facts = {"dims": (self.dim, self.dim), "default_dim": self.dim}
+        return Entry(repr(self), "Own target", lambda dim: self, "", "A target without a name.", facts=facts)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.coordinates[:3])
+        return f"<Target of {self.dim} coordinates: {names}{', ...' * (self.dim > 3)}>"
 
     @property
     def dim(self) -> int:

@@ -3,8 +3,10 @@
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -215,6 +217,86 @@ def test_diverged_run_exits_with_3_and_says_where(run):
     result = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert code == 3 and result["steps"] < 10
     assert f"error: diverged at step {result['steps'] + 1}; try a smaller method.step_size." in err
+
+
+# ---------------------------------------------------------------- a file of one's own
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+MINE = next(block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if '"mine"' in block)
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path):
+    """own(text): the path of a file with this text, whose registered target goes after the test."""
+    monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def write(text):
+        path = tmp_path / "my_model.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_what_an_imported_file_registers_can_be_run_and_listed(run, own):
+    code, _, err = run("run", "--target", "mine")
+    assert code == 2 and "unknown target 'mine'" in err
+    path = own(MINE)
+    code, out, _ = run("--import", path, "run", "--target", "mine", "--method", "svgd", "--steps", "500", "--json")
+    metrics = json.loads(out)["metrics"]
+    # log scale, with its Jacobian: 3 u - 2 e^u + log N(1.3 | 0, e^u), whose variance a grid gives.
+    u = np.linspace(-6, 4, 20_001)
+    weight = np.exp(3 * u - 2 * np.exp(u) - u - 1.3**2 / (2 * np.exp(2 * u)))
+    weight /= weight.sum()
+    exact = weight @ u**2 - (weight @ u) ** 2
+    assert code == 0 and metrics["sample_variance"] == pytest.approx(exact, rel=0.15)
+    code, out, _ = run("list", "--import", path)  # after the command, too
+    assert code == 0 and "A scale, from one observation." in out
+
+
+@pytest.mark.parametrize("text, message", [
+    ("x = 1\ny = z\n", "my_model.py', line 2: NameError: name 'z' is not defined"),
+    ("x = (\n", "my_model.py': SyntaxError: '(' was never closed (my_model.py, line 1)"),
+    ("raise KeyError('a' * 300)", "line 1: KeyError: 'aaa"),
+])  # fmt: skip
+def test_an_imported_file_that_fails_says_where(run, own, text, message):
+    code, out, err = run("--import", own(text), "list")
+    assert code == 2 and not out and err.startswith("error: --import ") and message in err and len(err) < 450
+
+
+def test_an_imported_file_that_is_not_there_is_named(run, tmp_path):
+    for path, why in ((tmp_path / "no.py", "there is no such file"), (tmp_path, "there is no such file"), ("README.md", "is no Python file")):
+        code, out, err = run("--import", path, "list")
+        assert code == 2 and not out and f"error: --import '{path}': {why}; allowed: a file that ends in .py." in err
+    with pytest.raises(SystemExit) as left:  # an abbreviation is not quietly left out
+        run("--imp", "x.py", "list")
+    assert left.value.code == 2
+
+
+def test_a_sweep_of_an_own_target_is_computed_anew_when_its_file_has_changed(run, own, tmp_path):
+    """Two normals, by one name in one file: precision 1 + 1 / s^2 gives the variance 1/2, then 4/5."""
+    text = """
+import numpyro, numpyro.distributions as dist
+from stein_core import TARGETS, from_numpyro
+
+def model():
+    x = numpyro.sample("x", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Normal(x, 1.0), obs=0.0)
+
+@TARGETS.register("mine", label="Mine", reference="me", dims=(1, 1), default_dim=1)
+def mine(dim):
+    "A normal mean."
+    return from_numpyro(model)
+"""
+    grid = ["sweep", "variance-collapse", "--methods", "vi", "--dims", "1", "--target", "mine", "--store", tmp_path / "s.sqlite"]
+    for sd, variance in ((1.0, 0.5), (2.0, 0.8), (1.0, 0.5)):
+        code, out, err = run("--import", own(text.replace("Normal(x, 1.0)", f"Normal(x, {sd})")), *grid)
+        header, row = [line.split() for line in out.splitlines()]
+        assert code == 0 and float(row[header.index("sample_variance")]) == pytest.approx(variance, rel=0.05), err
+    assert len(Store(tmp_path / "s.sqlite").rows()) == 2  # the first text's row was still there
+    code, _, err = run("--import", own(text), *grid, "--cluster", "local")
+    assert code == 2 and "error: --cluster: its workers do not have what --import has registered" in err
 
 
 # ---------------------------------------------------------------- sweeps

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+import sys
 import threading
 import time
 import warnings
@@ -28,11 +29,12 @@ from app.references import CORRECTIONS
 from app.setup import Setup
 from app.shell import PAGES, fields, page_of
 from app.text import markdown_html
-from stein_core import TARGETS
+from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+REGISTRIES = (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS)
 IDS = [path.stem for path in NOTEBOOKS]
 
 
@@ -76,7 +78,7 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
 def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     monkeypatch.setenv("STEINLAB_FAST", "1")
-    namespace, shown = {"__name__": "__main__"}, 0
+    namespace, shown, names = {"__name__": "__main__"}, 0, [list(registry) for registry in REGISTRIES]
     for cell in read_lesson(path).cells:
         if cell.code:
             with placed(Place(lambda call: call(), lesson=True)):
@@ -87,6 +89,7 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
                 assert not result.shown.settle(), cell.source
                 shown += 1
     assert len(texts(read_lesson(path))) == shown + 1
+    assert [list(registry) for registry in REGISTRIES] == names  # they are the whole server's
 
 
 def test_a_notebook_runs_in_a_kernel(monkeypatch):
@@ -305,11 +308,16 @@ def test_the_readmes_code_runs(monkeypatch, capsys):
 
 def test_the_readmes_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert len(lines) == 7  # sweeps, NUTS and long runs are in the command line's own tests
+    monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    text = (ROOT / "README.md").read_text()
+    own = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "from_numpyro(" in block)
+    (tmp_path / "my_model.py").write_text(own)
+    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", text, re.MULTILINE)
+    assert len(lines) == 8  # sweeps, NUTS and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
-        if command[0] in ("list", "info") or "ring" in command:
+        if command[0] in ("list", "info", "--import") or "ring" in command:
             assert main(command) == 0, line
     assert (tmp_path / "frames.npz").exists()
 

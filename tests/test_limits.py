@@ -186,7 +186,7 @@ def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
     assert [job.state for job in held] == ["running", "running", "waiting", "waiting"]
     assert [line.ahead(job) for job in held] == [0, 0, 1, 2] and line.waiting == 2
     monkeypatch.setattr(job_bar, "LINE", line)
-    assert job_bar.progress(held[3], "steps") == "waiting for 2 other long jobs, 2 in line"
+    assert job_bar.progress(held[3], "steps") == "Waiting for another job to finish: position 2 of 2 in the queue"
     release.set()
     while any(job.active for job in held) and time.monotonic() < until:
         time.sleep(0.01)

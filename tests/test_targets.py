@@ -11,7 +11,9 @@ import numpyro.distributions as dist
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from stein_core import TARGETS, Spec, from_numpyro, target_of
+from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro, target_of
+from stein_core.registry import UnknownName
+from stein_core.sweeps import run_sweep
 from stein_core.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
@@ -300,3 +302,42 @@ def test_gamma_density_on_the_log_scale():
     np.testing.assert_allclose(jax.vmap(target.log_density)(np.float32(u)[:, None]), expected, rtol=1e-4)
     assert target.center[0] == pytest.approx(np.log(1.5), abs=1e-3)  # also digamma(3) - log 2 = 0.23 lies in view
     assert target.extent[0] < special.digamma(3) - np.log(2) < target.extent[1]
+
+
+def test_a_spec_takes_a_target_without_a_name():
+    names = list(TARGETS)
+
+    def model(observed):
+        rate = numpyro.sample("rate", dist.Normal(jnp.zeros(2), 2.0).to_event(1))
+        numpyro.sample("observed", dist.Normal(rate, 1.0).to_event(1), obs=observed)
+
+    # The posterior of a normal mean: precision 1 / 4 + 1, so mean 0.8 y and variance 0.8.
+    found = {}
+    for y in (np.array([1.0, 3.0]), np.array([-2.0, 0.0])):
+        spec = Spec(from_numpyro(model, y), method="vi", draws=100)
+        assert spec.dim == 2 and "rate[0], rate[1]" in repr(spec) and len(repr(spec)) < 250
+        end = collect(Recipe(spec, {"method.step_size": 0.01}), steps=2000)[-1]
+        assert end.locations[0] == pytest.approx(0.8 * y, abs=0.05)
+        assert end.scales[0] == pytest.approx(np.sqrt(0.8), abs=0.05)
+        found[spec] = end
+    assert len(found) == 2 and list(TARGETS) == names
+
+
+def test_what_needs_a_name_refuses_a_target_without_one(tmp_path):
+    target = target_of(Spec("banana"))
+    assert Spec(target) == Spec(target) != Spec("banana")
+    recipe = Recipe(Spec(target, method="svgd"))
+    for act in (recipe.to_dict, lambda: recipe.to_python(3), lambda: run_sweep([recipe], store=None)):
+        with pytest.raises(ValueError, match="has no name that a file could keep; allowed: a registered name"):
+            act()
+    with pytest.raises(ValueError, match="dim = 3 is out of range; allowed: 2 to 2."):
+        Spec(target, 3)
+
+
+def test_a_target_that_is_not_listed_is_in_no_message(monkeypatch):
+    monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))
+    TARGETS.register("ringlet", label="", reference="", dims=(2, 2), default_dim=2, listed=False)(TARGETS["ring"].make)
+    assert Spec("ringlet").dim == 2
+    with pytest.raises(UnknownName) as error:
+        Spec("ringlets")
+    assert "ringlet'" not in str(error.value) and "ringlet," not in str(error.value) and "ring" in str(error.value)

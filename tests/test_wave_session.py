@@ -15,10 +15,14 @@ from app import wave_session
 from app.shell import Shell
 from app.stream import Streamer
 from app.wave_session import WaveSession, moved
-from app.wave_setup import PAPER, WaveSetup
+from app.wave_figures import shipped_rows
+from app.wave_measures import seen
+from app.wave_setup import PAPER, SHOWN, STEPS, WaveSetup
+from app.wave_trained import recipe_of, recipes, shipped_state
 from stein_core import compile
 from stein_core.wave import dim_of
 
+TRAINED = WaveSetup(methods=("svgd", "map"))  # the default run's, without what compiles long
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
 
@@ -79,6 +83,65 @@ def test_a_session_trains_warm_starts_and_answers(screen):
     np.testing.assert_allclose(session.picture.methods["svgd"].curves[:5], five, atol=1e-6)
     session.reset()
     screen.until(lambda p: p.step == 0)
+
+
+def test_the_default_run_opens_trained_and_goes_on_from_there():
+    made = Screen(TRAINED)
+    session = made.session
+    session.wake()
+    made.until(lambda p: p and set(p.methods) == set(TRAINED.methods))
+    first = session.picture
+    assert session.paused_at == first.step == STEPS and {seen.step for seen in first.methods.values()} == {STEPS}
+    assert first.methods["svgd"].readout.lppd[0] > 2  # at step 0 it is below -1,000
+    noisy = replace(TRAINED, knobs={"target.noise": 0.2})
+    session.apply(noisy)  # a slider of the data: the band answers, as after a run
+    made.until(lambda p: p.setup == noisy and p.step > STEPS)
+    assert made.news["playing"]
+    session.apply(TRAINED)
+    session.reset()  # from scratch, with the shipped settings too
+    session.play(False)
+    made.until(lambda p: p.setup == TRAINED and p.step < STEPS)
+    session.apply(replace(TRAINED, seed=1))
+    made.until(lambda p: p.setup.seed == 1 and p.step < STEPS)
+    session.apply(TRAINED)  # the shipped choice again
+    made.until(lambda p: p.setup == TRAINED and p.step == STEPS)
+    np.testing.assert_array_equal(session.picture.methods["svgd"].curves, first.methods["svgd"].curves)
+    session.apply(replace(TRAINED, seed=1))  # another run than the one that has ended: it is trained
+    made.until(lambda p: p.setup.seed == 1 and 0 < p.step < STEPS)
+    session.close()
+
+
+@pytest.mark.parametrize("steps, first", [(0, STEPS), (STEPS, STEPS), (STEPS + 30, STEPS), (40, 0)])
+def test_a_link_with_steps_means_what_it_meant(steps, first):
+    made = Screen(replace(TRAINED, methods=("map",), steps=steps))
+    made.session.wake()
+    made.until(lambda p: p and p.step == (steps or STEPS) and made.news.get("playing") is False)
+    assert made.session._first_step() == first
+    made.session.close()
+
+
+def test_settings_that_do_not_ship_train_from_scratch():
+    for change in ({"draws": 99}, {"seed": 1}, {"width": 6}, {"knobs": {"method.alpha": 2.0}}, {"data": PAPER[1:]}):
+        assert Screen(replace(TRAINED, **change)).session._first_step() == 0, change
+
+
+def test_the_shipped_states_are_those_of_the_default_run():
+    """Against a run of now, and against the ten seeds of the shipped sweep, which another program has computed."""
+    assert recipes() == {method: recipe_of(method) for method in SHOWN}
+    setup = WaveSetup(methods=SHOWN)
+    gaps = {}
+    for method in SHOWN:
+        stepper = compile(setup.spec(method), look=False)
+        state = shipped_state(stepper, method)
+        assert int(state.step) == STEPS
+        gaps[method] = seen(setup.spec(method), state.particles, setup, method, STEPS, 0.0, False)
+    for method in ("svgd", "annealed", "smi"):
+        widths = [row["width_between"] for row in shipped_rows("widths") if (row["method"], row["dim"]) == (method, 41)]
+        assert len(widths) == 10 and abs(gaps[method].readout.gap - np.mean(widths)) < 3 * np.std(widths, ddof=1), method
+    stepper, knobs = compile(setup.spec("map"), look=False), setup.knobs_of("map")
+    state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS)
+    now = seen(setup.spec("map"), state.particles, setup, "map", STEPS, 0.0, False)
+    np.testing.assert_allclose(gaps["map"].curves, now.curves, atol=0.02)
 
 
 def test_training_pauses_at_the_links_step_and_a_later_method_runs_up_to_it():

@@ -151,10 +151,10 @@ class Collapse:
 
     # ---- from the user
 
-    def _refuse(self, problem: str):
+    def _refuse(self, problems: list[str]):
         """The settings make no grid: the last one stays on screen, and Run waits."""
         self.valid = False
-        self.error.param.update(object=html.escape(problem), visible=True)
+        self.error.param.update(object="<br>".join(map(html.escape, problems)), visible=True)
         self._show_job()
 
     def _look(self, **view):
@@ -250,6 +250,8 @@ class Collapse:
         again = missing and len(self.shipped) == len(self.recipes)
         runs = f"{missing} run{'s' * (missing > 1)}"
         label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
+        if active:  # of these settings or of earlier ones
+            label = f"Running {job.total} run{'s' * (job.total > 1)}{' of the earlier settings' * (self.ran != self.grid)}"
         refusal = self.grid.refusal() if missing else ""
         self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
         self.cancel.visible = self.bar.visible = active

@@ -11,7 +11,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.job_bar import BUTTON
+from app.job_bar import BUTTON, Pausable
 from app.serving import soon
 from app.stream import Mailbox, Streamer
 from app.wave_controls import Controls
@@ -20,8 +20,9 @@ from app.wave_nuts_panel import NutsPanel
 from app.wave_parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
 from app.wave_recovery import Recovery
 from app.wave_session import WaveSession
-from app.wave_setup import MOST_STEPS, WaveSetup
+from app.wave_setup import MOST_STEPS, STEPS, WaveSetup
 from app.wave_stage import WaveStage
+from app.wave_trained import is_shipped
 from stein_core import device_name
 from stein_core.wave import GRID, dim_of
 
@@ -46,8 +47,9 @@ class WavePage:
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.post = Mailbox(self.loaded, self.told)
         self.controls = Controls(self.take, self._refuse)
-        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm)
-        self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm)
+        here = Pausable(lambda: any(self.playing.values()), self.pause)
+        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm, here)
+        self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
         warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
         self.sidebar = self.controls.sidebar
@@ -83,7 +85,7 @@ class WavePage:
     def _make_widgets(self):
         self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON)
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
-        reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
+        reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
         pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16))
         pace.param.watch(self._pace, "value")
@@ -123,6 +125,8 @@ class WavePage:
     def link(self) -> str:
         paused = not any(self.playing.values())
         at = [min(session.paused_at, MOST_STEPS) if paused else 0 for session in self.sessions]
+        if is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
+            at = [0]
         return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0).to_query()
 
     # ---- from the user
@@ -160,6 +164,10 @@ class WavePage:
         for session in self.sessions:
             session.play(on)
 
+    def pause(self):
+        for session in self.sessions:
+            session.play(False)
+
     def step(self):
         for session in self.sessions:
             session.step()
@@ -168,6 +176,7 @@ class WavePage:
         self.setup = replace(self.setup, steps=0, below=0)
         for session in self.sessions:
             session.reset()
+            session.play(True)
 
     def _pace(self, event):
         self.pace = event.new

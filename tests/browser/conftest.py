@@ -28,11 +28,11 @@ def chromium():
 
 @pytest.fixture
 def open_tab(chromium, server):
-    """open_tab(query) -> Tab; at the end every tab's console must be clean and every request local."""
+    """open_tab(query, ready) -> Tab; at the end every tab's console must be clean and every request local."""
     tabs = []
 
-    def opened(query=""):
-        tabs.append(Tab(chromium, server, query))
+    def opened(query="", *ready):
+        tabs.append(Tab(chromium, server, query, *ready))
         return tabs[-1]
 
     yield opened

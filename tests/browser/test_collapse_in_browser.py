@@ -113,13 +113,16 @@ def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open
     long = open_page("?page=collapse&methods=smi&dims=90,100&particles=40&seeds=4", "window.Bokeh?.index?.roots")
     long.button("Run 8 runs").click()
     long.button("Cancel").wait_for()
+    long.wait_enabled("Running 8 runs", False)
+    write(long, "Dimensions", "9")  # what runs is said, not what could be run
+    long.wait_enabled("Running 8 runs of the earlier settings", False)
     short = open_page("?page=collapse&methods=svgd&dims=6,7&particles=4&seeds=2")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job, 1 in line")
+    says(short, "Waiting for a sweep to finish: position 1 of 1 in the queue")
     short.button("Cancel").click()
     says(short, "cancelled")
     short.button("Run").click()
-    says(short, "waiting for 1 other long job, 1 in line")
+    says(short, "Waiting for a sweep to finish: position 1 of 1 in the queue")
     long.page.close()
     says(short, "4 computed here")
 
@@ -214,6 +217,31 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
     tab.page.reload()
     tab.wait(READY)
     assert "method.damping=free" in tab.page.url
+
+
+def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
+    tab = open_page("?page=collapse&methods=svgd&dims=19&particles=4&seeds=1")
+    wrong = {"Dimensions": "", "Particles n": "999999", "alpha": "-1", "Seeds": "x"}
+    for label, text in wrong.items():
+        write(tab, label, text)
+    for text in (
+        "Dimensions: the list is empty; allowed: at least one.",
+        "Particles n = 999999 is out of range; allowed: 1 to",
+        "alpha = -1.0 is out of range; allowed: 0 to",
+        "Seeds = 'x'; allowed: whole numbers.",
+    ):  # fmt: skip
+        says(tab, text)
+    for label, text in wrong.items():
+        made = tab.page.get_by_label(label, exact=True)
+        assert made.get_attribute("aria-invalid") == "true" and made.input_value() == text
+    for label, text in {"Dimensions": "18", "Particles n": "4", "alpha": "1"}.items():
+        write(tab, label, text)
+        tab.page.locator(f"[aria-invalid=false][value='{text}']").first.wait_for()
+    says(tab, "Seeds = 'x'")
+    assert tab.page.get_by_text("Particles n = 999999").is_hidden()
+    write(tab, "Seeds", "1")
+    tab.page.wait_for_url("**dims=18*")
+    tab.page.get_by_text("Seeds = 'x'").wait_for(state="hidden")
 
 
 def test_run_waits_while_the_settings_are_wrong(open_page):

@@ -46,6 +46,25 @@ def test_pause_step_reset_and_keys(open_tab):
     tab.wait("window.steinlab.step[0] > 5")
 
 
+def test_the_rewind_bubble_says_the_step_and_is_seen_whole(open_tab):
+    tab = open_tab(SMALL)
+    tab.slide("Steps per frame", "ArrowRight", 3)  # ten steps a frame
+    tab.wait("window.steinlab.step[0] > 100")
+    tab.pause()
+    tab.slide("Rewind", "ArrowLeft", 3)
+    tab.until_settled()
+    bubble = tab.page.locator(".MuiSlider-valueLabelOpen")
+    tab.page.get_by_role("slider", name="Rewind").hover(force=True)
+    bubble.filter(has_text=f"step {tab.step():,}").wait_for(timeout=20_000)
+    box = bubble.bounding_box()
+    over = tab.page.evaluate(
+        "([x, y]) => document.elementsFromPoint(x, y).map(e => e.className?.toString() ?? '')",
+        [box["x"] + box["width"] / 2, box["y"] + 3],
+    )
+    bar = tab.page.locator(".MuiAppBar-root").bounding_box()
+    assert box["y"] > bar["y"] + bar["height"] and not any("AppBar" in name for name in over)
+
+
 def test_paused_a_knob_changes_the_arrows_and_nothing_else(open_tab):
     tab = open_tab(SMALL + "&steps=30")
     tab.wait("window.steinlab.step[0] === 30")

@@ -154,6 +154,24 @@ def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
     assert "Traceback" not in server.log(), server.log()
 
 
+def test_a_file_of_ones_own_is_set_up_and_its_target_is_in_the_select(chromium, tmp_path):
+    """As the README says, with its own nine lines."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    path = tmp_path / "my_model.py"
+    path.write_text(next(block for block in blocks if '"mine"' in block))
+    server = Server(tmp_path, ["--setup", str(path)])
+    try:
+        tab = Tab(chromium, server, "?target=gaussian&methods=svgd")
+        tab.choose("Gaussian", "Mine")
+        tab.wait("location.search.includes('target=mine') && window.steinlab.metrics[0][1] > 0")
+        tab.page.goto(f"{server.url}?target=mine&methods=svgd")  # a session of its own
+        tab.wait("window.steinlab && window.steinlab.step[0] > 3")
+        tab.close()
+        assert "Traceback" not in server.log(), server.log()
+    finally:
+        server.stop()
+
+
 def test_a_page_of_another_address_gets_no_connection(server):
     host = server.url.split("/")[2]
     token = re.search(r'"token":"([^"]+)"', urllib.request.urlopen(server.url).read().decode()).group(1)

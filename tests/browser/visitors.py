@@ -17,7 +17,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 STAGES = ("Stage", "WaveStage")
-JOB = re.compile(r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|waiting for \d+ other long jobs?, \d+ in line")
+JOB = re.compile(r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|Waiting for [^&<]* to finish: position \d+ of \d+ in the queue")
 AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the last one again
 
 

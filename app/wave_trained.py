@@ -1,0 +1,66 @@
+"""The default run of the page "1-D wave", trained before it ships. `python -m app.wave_trained` makes the file anew."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from app.wave_setup import SHOWN, STEPS, WaveSetup
+from stein_core import State, Stepper, compile, keep_compiled
+from stein_core.commands import versions
+from stein_core.sweeps import canonical
+
+SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "wave_trained.npz"
+
+
+def is_shipped(setup: WaveSetup) -> bool:
+    """Whether the state of every method after STEPS steps of this setup is in the file."""
+    plain = WaveSetup()
+    return all(getattr(setup, name) == getattr(plain, name) for name in ("width", "draws", "seed", "knobs", "data"))
+
+
+def shipped_state(stepper: Stepper, method: str) -> State:
+    """The state of a method after STEPS steps of the default run."""
+    parts, structure = jax.tree.flatten(stepper.reset(0, {}))
+    return jax.tree.unflatten(structure, [_file()[f"{method} {i}"] for i in range(len(parts))])
+
+
+def recipes() -> dict[str, dict]:
+    """What each state in the file was trained by."""
+    return json.loads(str(_file()["about"]))["recipes"]
+
+
+def recipe_of(method: str) -> dict:
+    """What the default run trains a method by, as JSON keeps it."""
+    return json.loads(json.dumps(canonical(WaveSetup(methods=(method,)).recipe(method))))
+
+
+@lru_cache(maxsize=1)
+def _file() -> dict[str, np.ndarray]:
+    with np.load(SHIPPED, allow_pickle=False) as file:
+        return dict(file)
+
+
+def make(path: Path) -> None:
+    """Train every method of the default run and write the states."""
+    keep_compiled()
+    setup, parts = WaveSetup(methods=SHOWN), {}
+    for method in SHOWN:
+        stepper, knobs = compile(setup.spec(method), look=False), setup.knobs_of(method)
+        state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, STEPS)
+        if int(state.step) != STEPS:
+            raise RuntimeError(f"{method} diverged at step {int(state.step) + 1}")
+        parts |= {f"{method} {i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(state))}
+        print(method, flush=True)
+    about = {"made": date.today().isoformat(), **versions(), "recipes": {method: recipe_of(method) for method in SHOWN}}
+    np.savez_compressed(path, about=json.dumps(about), **parts)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else SHIPPED)
