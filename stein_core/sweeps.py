@@ -27,7 +27,7 @@ from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry, short, u
 from stein_core.store import Store
 
 SWEEPS = Registry("sweep")
-RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
+RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
 LOOK = 0.2  # seconds between two looks whether to stop
 LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
