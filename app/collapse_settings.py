@@ -28,7 +28,7 @@ class Settings:
         def listed(label):
             return pmui.TextInput(label=label, placeholder="numbers with commas between", **CHOICE)
 
-        targets = {e.label: e.name for e in TARGETS.listed() if e.facts["dims"][0] < e.facts["dims"][1]}
+        targets = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[0] < e.facts.dims[1]}
         self.inputs = {
             "methods": several("Methods", METHODS), "dims": listed("Dimensions"), "particles": listed("Particles n"),
             "alphas": listed("alpha"), "kernels": several("Kernels", KERNELS), "rules": several("Bandwidth rules", BANDWIDTHS),

@@ -51,13 +51,13 @@ class SideBySide:
 
 def live() -> list[Entry]:
     """The diagnostics that a stage shows: those not registered with `live=False`."""
-    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.get("live", True)]
+    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.live]
 
 
 def card(title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = "") -> dict:
     """One of a scene's "cards"."""
     read_outs = [
-        {"name": e.name, "label": e.label, "log": e.facts.get("log", False), "help": e.summary} for e in metrics
+        {"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics
     ]
     return {
         "title": title, "metrics": read_outs, "accent": accent, "background": background, "edit": edit, "note": note,

@@ -51,7 +51,7 @@ def seen(spec: Spec, particles: Any, setup: WaveSetup, method: str, step: int, r
     knobs = setup.knobs_of(method)
     values = function_values(spec, particles, knobs, AT, DRAWS)
     wide, half, readout = measure(values, setup)
-    if METHODS[method].facts["guides"][0] == "point":
+    if METHODS[method].facts.guides[0] == "point":
         curves = values[:, : len(GRID)]
     else:  # a particle's own curve is f at its location
         points = Spec("wave", spec.dim, "map" if spec.capacity == 1 else "svgd", capacity=spec.capacity)

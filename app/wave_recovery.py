@@ -18,7 +18,7 @@ from stein_core.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recov
 from stein_core.sweeps import SWEEPS, key_of
 from stein_core.wave import dim_of
 
-STOP = SWEEPS["recovery"].facts["stop"]
+STOP = SWEEPS["recovery"].facts.stop
 PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from app.limits import LIMITS
 from stein_core import METHODS, Knob, Recipe, Spec
-from stein_core.registry import ROWS, short, unknown, whole
+from stein_core.errors import short, unknown, whole
+from stein_core.knobs import ROWS
 from stein_core.wave import KNOBS, WIDTHS, dim_of
 
 SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
@@ -206,7 +207,7 @@ def used_by(method: str) -> set[str]:
     names, facts = set(Spec("wave", method=method, draws=1, capacity=2).knobs()) & set(all_knobs()), METHODS[method].facts
     if "method.alpha" not in names:
         names = {name for name in names if name.split(".")[0] not in ("kernel", "bandwidth")}
-    return names - {"method.particles"} if facts.get("single") else names
+    return names - {"method.particles"} if facts.single else names
 
 
 def label_of(method: str) -> str:

@@ -32,8 +32,8 @@ from stein_core import (
 )  # fmt: skip
 from stein_core.bench import add_bench
 from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
+from stein_core.errors import short
 from stein_core.recipe import MAX_CAPACITY
-from stein_core.registry import short
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import EXACT_DIFFERENCES, center
-from stein_core.registry import GUIDES, Knob
+from stein_core.knobs import Knob
+from stein_core.registry import GUIDES
 from stein_core.types import Guide
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import jax
 
+from stein_core.knobs import Knob
 from stein_core.recipe import Spec
-from stein_core.registry import METHODS, Knob
+from stein_core.registry import METHODS
 
 
 def bytes_needed(spec: Spec) -> int:
@@ -18,7 +19,7 @@ def bytes_needed(spec: Spec) -> int:
     optimiser's memory and stored sets, p = d for points and 2 d for guides. Mostly one to seven times XLA's own count."""
     points, p = spec.capacity * spec.draws, spec.dim * (1 if spec.guide == "point" else 2)
     pairs = 4 * points * spec.capacity if spec.guide != "point" else 0
-    sets = 8 + METHODS[spec.method].facts.get("rounds", 0)
+    sets = 8 + METHODS[spec.method].facts.rounds
     return 4 * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
 
 

@@ -60,7 +60,7 @@ class Stepper:
         self.spec = spec
         self.target = target_of(spec)
         self.knobs = spec.knobs()
-        self._single = METHODS[spec.method].facts.get("single", False)
+        self._single = METHODS[spec.method].facts.single
         own = weakref.proxy(self)  # else a program would hold its Stepper, and only a search for garbage free the two
         for name in ("_reset", "_advance", "_look", "_born"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))

@@ -50,7 +50,7 @@ def test_every_entry_says_what_it_is_and_where_from():
             for knob in entry.knobs:
                 assert knob.label and knob.help and knob.check(knob.default) == knob.default
     for method in METHODS.entries():
-        assert all(guide in GUIDES for guide in method.facts["guides"])
+        assert all(guide in GUIDES for guide in method.facts.guides)
 
 
 def test_every_module_of_methods_is_imported_and_registers():

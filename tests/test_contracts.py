@@ -22,12 +22,12 @@ from stein_core import (
     target_of,
 )
 from stein_core.assembly import assemble
-from stein_core.forces import normal
+from stein_core.noise import normal
 from stein_core.runner import Stepper
 
 M = 5
 COUNT = {"method.particles": M}
-VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts["guides"]]
+VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 POINTS = [v for v in VARIANTS if v[1] == "point"]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
@@ -82,7 +82,7 @@ def test_eager_step_equals_jitted_step(method, guide):
     np.testing.assert_allclose(forces.repulse[: len(frame.repulse)], frame.repulse, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.get("single")])
+@pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.single])
 def test_spare_rows_change_nothing(method, guide):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
 
@@ -102,7 +102,7 @@ def test_spare_rows_change_nothing(method, guide):
     assert_same_frame(here, there, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.get("single")])
+@pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.single])
 def test_permuting_the_particles_permutes_the_forces(method, guide):
     stepper = compile(spec_of(method, guide))
     order = np.array([3, 0, 4, 2, 1])
@@ -166,7 +166,7 @@ def test_target_runs_and_says_what_it_is(name):
         Spec(name, dim=1001)
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if TARGETS[name].facts.get("pads")])
+@pytest.mark.parametrize("name", [name for name in TARGETS if TARGETS[name].facts.pads])
 def test_padding_adds_nothing_to_a_density(name):
     """Whatever stands in padded coordinates, density and score are those of the smaller target."""
     small, mask = TARGETS[name].make(4), np.float32([1, 1, 1, 1, 0, 0])

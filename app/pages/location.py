@@ -134,7 +134,7 @@ class Location(Live):
         axis = query.pop("axis", "sd")
         self.view = Spaces(axis if axis in AXES else "sd")
         super().__init__(shell, query, self.view)
-        self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts["dims"][1] > 1}
+        self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as", options=list(AXES), value=self.view.axis, size="small", width=120, margin=(6, 8)
         )

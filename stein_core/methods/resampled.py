@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import Forces, gradients, influence, length, squared_distances
-from stein_core.registry import METHODS, Knob, Registry
+from stein_core.knobs import Knob
+from stein_core.registry import METHODS, Registry
 from stein_core.types import Method, State
 
 READINGS = Registry("resampled force")
