@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 from app.limits import LIMITS
 from stein_core import METHODS, Knob, Recipe, Spec
 from stein_core.errors import short, unknown, whole
+from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
 from stein_core.knobs import ROWS
-from stein_core.wave import KNOBS, WIDTHS, dim_of
 
 SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
@@ -166,8 +166,8 @@ class WaveSetup:
         """A script that trains every method of every row from the start with the present settings, for so many steps,
         and prints its measures."""
         lines = [
-            "from stein_core import Spec, compile", "from stein_core.bands import band, function_values",
-            "from stein_core.wave import GRID, measures", "",
+            "from stein_core import Spec, compile", "from stein_core.experiments.bands import band, function_values",
+            "from stein_core.experiments.wave import GRID, measures", "",
             f"data = {self.data!r}", "",
         ]  # fmt: skip
         noise = f", noise={self.value('target.noise')!r}" if self.noisy else ""

@@ -6,7 +6,8 @@
 ['attraction', 'bandwidth']
 """
 
-from stein_core import guides, methods, models, optimizers, targets, wave  # noqa: F401  (importing registers)
+from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
+from stein_core.experiments import wave  # noqa: F401  (importing registers)
 from stein_core.errors import UnknownName
 from stein_core.knobs import Knob
 from stein_core.machine import cache_folder, device_name, keep_compiled

@@ -16,16 +16,16 @@ from importlib.metadata import version
 import numpy as np
 from tqdm import tqdm
 
-from stein_core import recovery, widths  # noqa: F401  (importing registers)
-from stein_core.bands import disagreement
+from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.batches import RULES, Stop
 from stein_core.errors import short
+from stein_core.experiments.bands import disagreement
+from stein_core.experiments.nuts import Reference, run_nuts, save_reference
+from stein_core.experiments.wave import GRID, WIDTHS, dim_of
 from stein_core.machine import cache_folder, device_name, keep_compiled
-from stein_core.nuts import Reference, run_nuts, save_reference
 from stein_core.registry import DIAGNOSTICS
 from stein_core.store import Store
 from stein_core.sweeps import SWEEPS, run_sweep
-from stein_core.wave import GRID, WIDTHS, dim_of
 
 MOST_SEEDS = 10_000
 

@@ -16,11 +16,11 @@ from app.wave_session import Picture
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.wave_stage import pack
 from stein_core import compile
-from stein_core.bands import Band
-from stein_core.nuts import Reference
-from stein_core.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.experiments.bands import Band
+from stein_core.experiments.nuts import Reference
+from stein_core.experiments.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.experiments.wave import GRID, dim_of
 from stein_core.sweeps import key_of
-from stein_core.wave import GRID, dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 

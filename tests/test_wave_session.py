@@ -17,7 +17,7 @@ from app.stream import Streamer
 from app.wave_session import WaveSession, moved
 from app.wave_setup import PAPER, WaveSetup
 from stein_core import compile
-from stein_core.wave import dim_of
+from stein_core.experiments.wave import dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 

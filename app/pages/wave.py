@@ -23,7 +23,7 @@ from app.wave_session import WaveSession
 from app.wave_setup import MOST_STEPS, WaveSetup
 from app.wave_stage import WaveStage
 from stein_core import device_name
-from stein_core.wave import GRID, dim_of
+from stein_core.experiments.wave import GRID, dim_of
 
 PACE = [1, 5, 20, 100, 1000]
 ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& .MuiIcon-root": {"fontSize": "1.1rem"}}
