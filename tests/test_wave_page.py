@@ -94,6 +94,16 @@ def test_only_the_knobs_that_matter_are_shown():
     assert all(used_by(method) <= set(all_knobs()) for method in SHOWN)
 
 
+def test_a_script_that_an_earlier_version_exported_finds_its_modules():
+    from stein_core import bands, wave
+    from stein_core.bands import band, function_values  # noqa: F401
+    from stein_core.store import Store  # noqa: F401
+    from stein_core.sweeps import run_sweep, variance_collapse  # noqa: F401
+    from stein_core.wave import measures
+
+    assert bands.Band is Band and measures is wave.measures
+
+
 def test_the_script_of_a_setup_runs_and_trains_what_is_on_screen(capsys):
     setup = WaveSetup(width=1, methods=("map",), data=((0.0, 0.5), (1.0, 1.0)), noisy=True)
     scope = {}
