@@ -265,7 +265,7 @@ class Live:
         if free:
             guides = METHODS[free[0].method].facts.guides
             self.guide.param.update(options={GUIDES[name].label: name for name in guides}, value=free[0].guide)
-        self.draws.param.update(value=setup.draws, visible=any(spec.guide != "point" for spec in specs))
+        self.draws.param.update(value=setup.draws, visible=any(spec.has_density for spec in specs))
         used = {name for spec in specs for name in spec.knobs()}
         for name, knob in all_knobs().items():
             self.knobs[name].visible = name in used

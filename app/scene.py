@@ -44,7 +44,7 @@ class SideBySide:
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
-            Panel(frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.guide != "point")
+            Panel(frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.has_density)
             for stepper, frame, values in zip(run.steppers, run.frames, metrics)
         ]
 

@@ -9,8 +9,8 @@
 import sys
 
 from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
-from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
 from stein_core.errors import UnknownName
+from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
 from stein_core.knobs import Knob
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro

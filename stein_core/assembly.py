@@ -47,6 +47,7 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
         factor=knobs["bandwidth.factor"],
         step_size=knobs["method.step_size"],
         start=start,
+        size=guide_entry.facts.size,
         mask=mask,
     )
 

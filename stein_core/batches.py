@@ -24,7 +24,7 @@ from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
-from stein_core.registry import METHODS, TARGETS
+from stein_core.registry import GUIDES, METHODS, TARGETS
 from stein_core.runner import is_finite, make_room
 from stein_core.types import State
 
@@ -141,7 +141,7 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
     known, whole = specs[0].knobs(), target_of(specs[0])  # not while it is traced: a NumPyro model is run to build it
     fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
     facts = METHODS[methods[0]].facts
-    noisy = facts.noisy(dict(choices)) if facts.noisy else guide != "point"
+    noisy = facts.noisy(dict(choices)) if facts.noisy else GUIDES[guide].facts.has_density
     stages = min(stop.stages, facts.stages or stop.stages)
 
     def build(knobs, d):

@@ -16,9 +16,9 @@ from importlib.metadata import version
 import numpy as np
 from tqdm import tqdm
 
-from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.batches import RULES, Stop
 from stein_core.errors import short
+from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.experiments.bands import disagreement
 from stein_core.experiments.nuts import Reference, run_nuts, save_reference
 from stein_core.experiments.wave import GRID, WIDTHS, dim_of

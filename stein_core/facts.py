@@ -66,6 +66,15 @@ class MethodFacts(Facts):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GuideFacts(Facts):
+    """Facts of a guide. size: (dimension of theta) -> number of parameters of one guide, in plain arithmetic, for the
+    dimension may be traced. has_density: False for a point mass."""
+
+    size: Callable[[Any], Any]
+    has_density: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class KernelFacts(Facts):
     """Facts of a kernel. argument: "distance" for f(u), "inner" for f(s)."""
 

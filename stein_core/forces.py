@@ -13,7 +13,7 @@ one particle serve all targets of the sum: m gradients a step, not m^2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 
     m: number of active particles. rule, factor, kernel: traced bandwidth rule, factor and kernel index.
     draws: static number of draws per particle and step. optimizer: optax transformation, made with step_size.
-    start: (key, n) -> initial particles (n, p). mask: (target.dim,) 1 for a coordinate and 0 for padding, or None where
+    start: (key, n) -> initial particles (n, p). size: (d) -> p of the guide. mask: (target.dim,) 1 for a coordinate and 0 for padding, or None where
     nothing is padded; padded coordinates stay at 0 and feel no force.
     """
 
@@ -60,12 +60,18 @@ class Problem(NamedTuple):
     factor: Array
     step_size: Array
     start: object
+    size: Callable[[Any], Any]
     mask: Array | None = None
 
     @property
     def d(self):
         """Dimension of theta without padding; traced where there is any."""
         return self.target.dim if self.mask is None else jnp.sum(self.mask)
+
+    @property
+    def p(self):
+        """Coordinates of a particle without padding; traced where there is any."""
+        return self.size(self.d)
 
     def normal(self, key: Array, shape: tuple[int, ...]) -> Array:
         """(*shape, target.dim) standard normal noise, 0 in padded coordinates."""
@@ -243,8 +249,7 @@ def length(problem: Problem, particles: Array) -> tuple[Array, Array]:
     squared = squared_distances(particles, particles, problem.weights(particles.shape[0]))
     if particles.shape[1] > EXACT_DIFFERENCES:
         squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
-    p = particles.shape[1] // problem.target.dim * problem.d
-    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, p)
+    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, problem.p)
 
 
 def interact(problem: Problem, key: Array, particles: Array, alpha: Array, damping=None) -> Forces:

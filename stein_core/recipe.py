@@ -66,7 +66,7 @@ class Spec:
         settle("guide", method.facts.guides[0] if self.guide is None else self.guide)
         if self.guide not in method.facts.guides:
             raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts.guides)
-        settle("draws", 1 if self.guide == "point" else _whole("draws", self.draws, 1, MAX_DRAWS))
+        settle("draws", _whole("draws", self.draws, 1, MAX_DRAWS) if self.has_density else 1)
         capacity = _whole("capacity", self.capacity, 1, MAX_CAPACITY)
         if capacity > 1 and capacity % 2:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
@@ -77,6 +77,11 @@ class Spec:
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
                 "with a closed form, 'gaussian' say."
             )
+
+    @property
+    def has_density(self) -> bool:
+        """Whether each particle is a distribution with a density; False for point masses."""
+        return GUIDES[self.guide].facts.has_density
 
     def knobs(self) -> dict[str, Knob]:
         """Every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Callable, Iterator
 
 from stein_core.errors import unknown
-from stein_core.facts import DiagnosticFacts, Facts, KernelFacts, MethodFacts, TargetFacts
+from stein_core.facts import DiagnosticFacts, Facts, GuideFacts, KernelFacts, MethodFacts, TargetFacts
 from stein_core.knobs import Knob
 
 
@@ -94,7 +94,7 @@ class Registry:
 
 TARGETS = Registry("target", TargetFacts)
 METHODS = Registry("method", MethodFacts)
-GUIDES = Registry("guide")
+GUIDES = Registry("guide", GuideFacts)
 KERNELS = Registry("kernel", KernelFacts)
 BANDWIDTHS = Registry("bandwidth rule")
 OPTIMIZERS = Registry("optimizer")

@@ -228,4 +228,4 @@ def _run_here(batch, stop, keep, cancelled):
 def _cost(recipe: Recipe) -> float:
     """Rough work of one recipe, for the estimate of the time left."""
     n = recipe.knobs.get("method.particles", recipe.spec.capacity)
-    return 1e5 + n * (n + recipe.spec.dim) * recipe.spec.draws * (n if recipe.spec.guide != "point" else 1)
+    return 1e5 + n * (n + recipe.spec.dim) * recipe.spec.draws * (n if recipe.spec.has_density else 1)
