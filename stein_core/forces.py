@@ -13,10 +13,12 @@ one particle serve all targets of the sum: m gradients a step, not m^2.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from stein_core.kernels import KERNELS, bandwidth
 from stein_core.noise import normal
@@ -315,4 +317,4 @@ def flow(problem: Problem, field) -> Method:
         particles = state.particles + jnp.where(active, move, 0.0)
         return State(state.step + 1, state.key, particles, memory), forces
 
-    return Method(init, step)
+    return Method(init, step, partial(optax.tree_map_params, problem.optimizer))

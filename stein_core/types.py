@@ -95,10 +95,12 @@ class State(NamedTuple):
 
 class Method(NamedTuple):
     """init: (key, n) -> State. step: (key, State) -> (State, Forces at the incoming state). Both pure and not jitted;
-    the runner compiles them, and `batches` for sweeps."""
+    the runner compiles them, and `batches` for sweeps. per_particle: (function, memory) -> memory, with the function
+    applied to every array that has the particles along its first axis. The default says that no array has."""
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
+    per_particle: Callable[[Callable, Any], Any] = lambda function, memory: memory
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,20 @@ def test_optimizer_climbs_and_a_removed_particle_takes_its_memory_along(optimize
     assert untouched.metrics["force"] < 0.8 * stepper.look(start, COUNT).metrics["force"]
 
 
+def test_editing_moves_what_belongs_to_a_particle_and_nothing_else():
+    """Resampled SVGD keeps 250 sets: their number is the capacity here, and is no axis of particles."""
+    stepper = lazy(Spec("gaussian", 2, "resampled", capacity=250))
+    knobs = {"method.particles": 5}
+    state = stepper.advance(stepper.reset(0, knobs), knobs, 3)
+    before = np.array(state.memory)
+    (after, _), (added, _) = stepper.remove(state, knobs, 1), stepper.add(state, knobs, (0.0, 0.0))
+    order = np.arange(250)
+    order[[1, 4]] = 4, 1
+    np.testing.assert_array_equal(after.memory, before[:, order])
+    assert before[:3, 5].any() and not np.array(added.memory)[:, 5].any()
+    np.testing.assert_array_equal(np.delete(added.memory, 5, axis=1), np.delete(before, 5, axis=1))
+
+
 def test_added_particle_starts_at_its_point_without_a_past():
     """Also in a row that another particle has just left: the old velocity is not its own."""
     stepper = compile(spec_of("ensemble"))
