@@ -1,4 +1,4 @@
-"""python -m stein_core list | run | sweep | nuts | bench | info"""
+"""steinlab (or python -m stein_core) serve | list | run | sweep | nuts | bench | info"""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import sqlite3
 import sys
 import time
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 from jax.errors import JaxRuntimeError
@@ -45,8 +47,10 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """All commands with their options; `act` is what carries one out."""
-    parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.")
+    prog = "steinlab" if Path(sys.argv[0]).stem == "steinlab" else "python -m stein_core"
+    parser = Parser(prog=prog, description="Stein particle inference: the app, and everything behind it without a page.")
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(act=serve)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
     run = commands.add_parser("run", help="run one recipe")
@@ -74,7 +78,10 @@ def parser() -> Parser:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
-    options = parser().parse_args(arguments)
+    known = parser()
+    options, options.others = known.parse_known_args(arguments)
+    if options.others and options.act is not serve:
+        known.error(f"unrecognized arguments: {' '.join(options.others)}")
     try:
         return options.act(options)
     except OSError as error:
@@ -89,6 +96,14 @@ def main(arguments: list[str] | None = None) -> int:
         problem = f"{str(error).splitlines()[0].rstrip('.')}. Take fewer particles, draws or dimensions."
     print(f"error: {problem}", file=sys.stderr)
     return 2
+
+
+def serve(options) -> int:
+    """`serve`: this process becomes `panel serve` of the app, with the options that follow."""
+    app = find_spec("app")
+    if app is None or app.origin is None:
+        raise ValueError("serve: package 'app' is not installed beside 'stein_core'; allowed: an installation of both.")
+    os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(Path(app.origin).parent), *options.others])
 
 
 def list_registered(options) -> int:
