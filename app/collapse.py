@@ -14,7 +14,8 @@ import numpy as np
 from app.limits import KNOWN, LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
-from stein_core.registry import Knob, short, unknown
+from stein_core.errors import short, unknown
+from stein_core.knobs import Knob
 from stein_core.sweeps import key_of, variance_collapse
 
 STOP = Stop()

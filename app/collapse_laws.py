@@ -44,7 +44,7 @@ def variance_law(method: str, d: int, n: int, kernel: str | None, rule: str | No
     if method == "mmd" and (kernel, rule, knobs.get("method.driving", "closed_form")) == ("rbf", "median", "closed_form"):
         return theory.mmd_variance(d, n)
     if method == "langevin":
-        stages = min(STOP.stages, METHODS[method].facts.get("stages", STOP.stages))
+        stages = min(STOP.stages, METHODS[method].facts.stages or STOP.stages)
         return theory.langevin_variance(STEP_SIZE * 0.1 ** (stages - 1))  # what a sweep ends with
     return np.nan
 

@@ -74,7 +74,7 @@ def points_of(rows: Iterable[Mapping], quantity: str, axis: str, shipped: bool =
     particle have no n, and so no place on the axes gamma and n."""
     groups: dict[tuple, list] = {}
     for row in rows:
-        if row.get(quantity) is None or axis != "dim" and METHODS[row["method"]].facts.get("single"):
+        if row.get(quantity) is None or axis != "dim" and METHODS[row["method"]].facts.single:
             continue
         groups.setdefault((series_of(row, axis), row["dim"], row["particles"]), []).append(row)
     points = []
@@ -99,7 +99,7 @@ def all_series(grid: Grid, axis: str) -> tuple[Series, ...]:
     """Every series that the grid gives, in the order of its methods, whether there are rows of it or not."""
     found = {}
     for recipe in grid.recipes().values():
-        if axis == "dim" or not METHODS[recipe.spec.method].facts.get("single"):
+        if axis == "dim" or not METHODS[recipe.spec.method].facts.single:
             row = row_of(recipe, STOP, {"stopped": "", "steps": 0, "seconds": 0, "metrics": {}, "changes": []})
             found.setdefault(series_of(row, axis))
     return tuple(sorted(found, key=lambda s: grid.methods.index(s.method)))

@@ -30,7 +30,7 @@ class Settings:
         def listed(label):
             return pmui.TextInput(label=label, placeholder="numbers with commas between", **CHOICE)
 
-        targets = {e.label: e.name for e in TARGETS.listed() if e.facts["dims"][0] < e.facts["dims"][1]}
+        targets = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[0] < e.facts.dims[1]}
         self.inputs = {
             "methods": several("Methods", METHODS), "dims": listed("Dimensions"), "particles": listed("Particles n"),
             "alphas": listed("alpha"), "kernels": several("Kernels", KERNELS), "rules": several("Bandwidth rules", BANDWIDTHS),
@@ -93,7 +93,7 @@ class Settings:
                 problems[name] = self._labelled(name, error)
         # The smallest grid of these methods and this target, in which each field is tried alone.
         least = {"target": values["target"], "methods": values["methods"] or ("svgd",), "seeds": 1}
-        least["dims"] = (TARGETS[values["target"]].facts["default_dim"],)
+        least["dims"] = (TARGETS[values["target"]].facts.default_dim,)
         for name, value in values.items():
             try:
                 Grid.of({**least, name: value})

@@ -261,16 +261,16 @@ class Live:
     def show_setup(self, setup: Setup):
         """The widgets of another Setup."""
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
-        dims = TARGETS[setup.target].facts["dims"]
+        dims = TARGETS[setup.target].facts.dims
         self.target.value, self.optimizer.value = setup.target, setup.optimizer
-        step = TARGETS[setup.target].facts.get("dim_step", 1)
+        step = TARGETS[setup.target].facts.dim_step
         self.dim.param.update(value=specs[0].dim, start=dims[0], end=min(dims[1], LIMITS.dim), step=step, visible=dims[0] < dims[1])
-        free = [spec for spec in specs if len(METHODS[spec.method].facts["guides"]) > 1]
+        free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
         self.guide.visible = bool(free)
         if free:
-            guides = METHODS[free[0].method].facts["guides"]
+            guides = METHODS[free[0].method].facts.guides
             self.guide.param.update(options={GUIDES[name].label: name for name in guides}, value=free[0].guide)
-        self.draws.param.update(value=setup.draws, visible=any(spec.guide != "point" for spec in specs))
+        self.draws.param.update(value=setup.draws, visible=any(spec.has_density for spec in specs))
         used = {name for spec in specs for name in spec.knobs()}
         for name, knob in all_knobs().items():
             self.knobs[name].visible = name in used

@@ -18,7 +18,7 @@ from app.setup import Setup, all_knobs
 from app.stream import Mailbox, Streamer
 from app.views import Stage
 from stein_core import compile
-from stein_core.registry import unknown
+from stein_core.errors import unknown
 
 MARKS = ("attract", "repulse", "guides", "trails")
 DRAWN = ("attract", "repulse", "guides")

@@ -51,7 +51,7 @@ def panel(method: str, left: float) -> str:
     where = np.array([place(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
     colour = COLOURS[OWN_COLOURS[method]]
-    points = stepper.spec.guide == "point"
+    points = not stepper.spec.has_density
     marks = "".join(moving(where[i], None if points else sizes[i], colour) for i in range(len(where)))
     clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'
     frame = f'<rect x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}" rx="6" fill="none" stroke="#8888"/>'

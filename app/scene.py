@@ -45,8 +45,8 @@ class SideBySide:
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
             Panel(
-                frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.guide != "point",
-                noisy=stepper.spec.guide != "point",
+                frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.has_density,
+                noisy=stepper.spec.has_density,
             )  # fmt: skip
             for stepper, frame, values in zip(run.steppers, run.frames, metrics)
         ]
@@ -54,13 +54,13 @@ class SideBySide:
 
 def live() -> list[Entry]:
     """The diagnostics that a stage shows: those not registered with `live=False`."""
-    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.get("live", True)]
+    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.live]
 
 
 def card(title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = "") -> dict:
     """One of a scene's "cards"."""
     read_outs = [
-        {"name": e.name, "label": e.label, "log": e.facts.get("log", False), "help": e.summary} for e in metrics
+        {"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics
     ]
     return {
         "title": title, "metrics": read_outs, "accent": accent, "background": background, "edit": edit, "note": note,

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from app.limits import LIMITS
 from stein_core import GUIDES, METHODS, Recipe, Spec
+from stein_core.errors import short, unknown, whole
 from stein_core.recipe import COMMON, EDITS
-from stein_core.registry import short, unknown, whole
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -57,7 +57,7 @@ class Setup:
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""
-        guide = self.guide if self.guide in METHODS[method].facts["guides"] else None
+        guide = self.guide if self.guide in METHODS[method].facts.guides else None
         return Spec(self.target, self.dim, method, guide, self.optimizer, self.draws, capacity)
 
     def recipe(self, method: str, capacity: int) -> Recipe:

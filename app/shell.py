@@ -21,7 +21,7 @@ from app.pages.particles import Particles
 from app.pages.wave import WavePage
 from app.serving import VISITORS, detach_busy, forget_page, stay_local
 from app.stream import SHARE
-from stein_core.registry import unknown
+from stein_core.errors import unknown
 
 log = logging.getLogger(__name__)
 

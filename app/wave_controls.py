@@ -13,7 +13,7 @@ from app.controls import WIDTH, NumberField, place, widget
 from app.job_bar import BUTTON
 from app.wave_parts import CHOICE, OWN, PRESETS, Upload
 from app.wave_setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
-from stein_core.wave import WIDTHS
+from stein_core.experiments.wave import WIDTHS
 
 ORDER = (
     "method.particles", "method.step_size", "method.alpha", "target.noise", "target.prior_scale", "kernel.name",

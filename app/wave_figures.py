@@ -14,7 +14,7 @@ from bokeh.plotting import figure
 from app.collapse_figures import SHORT
 from app.wave_setup import SHOWN, TWO_ROWS, label_of
 from app.wave_stage import COLOUR_OF
-from stein_core.wave import dim_of
+from stein_core.experiments.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
 GREY = "#808080"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from app.wave_setup import WaveSetup
-from stein_core import METHODS, Spec
-from stein_core.bands import Band, band, coverage, function_values, lppd
+from stein_core import GUIDES, METHODS, Spec
 from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
-from stein_core.wave import GRID
+from stein_core.experiments.bands import Band, band, coverage, function_values, lppd
+from stein_core.experiments.wave import GRID
 
 DRAWS = 40  # of each guide
 GAP = (WAVE_CLUSTERS[0][1], WAVE_CLUSTERS[1][0])
@@ -51,7 +51,7 @@ def seen(spec: Spec, particles: Any, setup: WaveSetup, method: str, step: int, r
     knobs = setup.knobs_of(method)
     values = function_values(spec, particles, knobs, AT, DRAWS)
     wide, half, readout = measure(values, setup)
-    if METHODS[method].facts["guides"][0] == "point":
+    if not GUIDES[METHODS[method].facts.guides[0]].facts.has_density:
         curves = values[:, : len(GRID)]
     else:  # a particle's own curve is f at its location
         points = Spec("wave", spec.dim, "map" if spec.capacity == 1 else "svgd", capacity=spec.capacity)

@@ -12,9 +12,9 @@ import numpy as np
 from app.jobs import Job
 from app.wave_measures import AT, Readout, measure
 from app.wave_setup import WaveSetup
-from stein_core.bands import Band, disagreement
-from stein_core.nuts import Reference, load_reference, run_nuts
-from stein_core.wave import GRID, dim_of
+from stein_core.experiments.bands import Band, disagreement
+from stein_core.experiments.nuts import Reference, load_reference, run_nuts
+from stein_core.experiments.wave import GRID, dim_of
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 AGREE = 1.05  # R-hat above which chains are said to disagree

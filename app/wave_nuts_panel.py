@@ -11,7 +11,7 @@ from app.jobs import in_background
 from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
 from app.wave_parts import nuts_sentence
 from app.wave_setup import WaveSetup
-from stein_core.wave import dim_of
+from stein_core.experiments.wave import dim_of
 
 
 class NutsPanel:

@@ -18,7 +18,7 @@ from app.wave_session import Picture
 from app.wave_setup import LONGEST, WaveSetup, label_of
 from app.wave_stage import COLOUR_OF
 from stein_core.datasets import WAVE_REGIONS
-from stein_core.wave import GRID
+from stein_core.experiments.wave import GRID
 
 CHOICE = {"size": "small", **WIDTH}
 OWN = "Your own settings"

@@ -14,11 +14,11 @@ from app.limits import LIMITS
 from app.wave_figures import shipped_rows
 from app.wave_parts import CSS
 from stein_core.datasets import WAVE_REGIONS, wave_region
-from stein_core.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
+from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
+from stein_core.experiments.wave import dim_of
 from stein_core.sweeps import SWEEPS, key_of
-from stein_core.wave import dim_of
 
-STOP = SWEEPS["recovery"].facts["stop"]
+STOP = SWEEPS["recovery"].facts.stop
 PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (

@@ -11,8 +11,9 @@ from urllib.parse import urlencode
 
 from app.limits import LIMITS
 from stein_core import METHODS, Knob, Recipe, Spec
-from stein_core.registry import ROWS, short, unknown, whole
-from stein_core.wave import KNOBS, WIDTHS, dim_of
+from stein_core.errors import short, unknown, whole
+from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
+from stein_core.knobs import ROWS
 
 SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
@@ -169,8 +170,8 @@ class WaveSetup:
         """A script that trains every method of every row from the start with the present settings, for so many steps,
         and prints its measures."""
         lines = [
-            "from stein_core import Spec, compile", "from stein_core.bands import band, function_values",
-            "from stein_core.wave import GRID, measures", "",
+            "from stein_core import Spec, compile", "from stein_core.experiments.bands import band, function_values",
+            "from stein_core.experiments.wave import GRID, measures", "",
             f"data = {self.data!r}", "",
         ]  # fmt: skip
         noise = f", noise={self.value('target.noise')!r}" if self.noisy else ""
@@ -210,7 +211,7 @@ def used_by(method: str) -> set[str]:
     names, facts = set(Spec("wave", method=method, draws=1, capacity=2).knobs()) & set(all_knobs()), METHODS[method].facts
     if "method.alpha" not in names:
         names = {name for name in names if name.split(".")[0] not in ("kernel", "bandwidth")}
-    return names - {"method.particles"} if facts.get("single") else names
+    return names - {"method.particles"} if facts.single else names
 
 
 def label_of(method: str) -> str:

@@ -16,7 +16,7 @@ from app.wave_measures import Seen
 from app.wave_nuts import Compared
 from app.wave_setup import SHOWN, WaveSetup, label_of
 from stein_core.datasets import WAVE_CLUSTERS
-from stein_core.wave import GRID, dim_of
+from stein_core.experiments.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "wave_draw.js", "wave.js")

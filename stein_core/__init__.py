@@ -6,24 +6,21 @@
 ['attraction', 'bandwidth']
 """
 
-from stein_core import guides, methods, models, optimizers, targets, wave  # noqa: F401  (importing registers)
+import sys
+
+from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
+from stein_core.errors import UnknownName
+from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
+from stein_core.knobs import Knob
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe, Spec, capacity_for, target_of
-from stein_core.registry import (
-    BANDWIDTHS,
-    DIAGNOSTICS,
-    FORCE_SCALES,
-    GUIDES,
-    KERNELS,
-    METHODS,
-    OPTIMIZERS,
-    TARGETS,
-    Knob,
-    UnknownName,
-)  # fmt: skip
+from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.runner import Stepper, collect, compile, stream
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
+
+# Scripts that earlier versions exported import these two from here.
+sys.modules |= {"stein_core.bands": bands, "stein_core.wave": wave}
 
 __all__ = [
     "BANDWIDTHS", "DIAGNOSTICS", "FORCE_SCALES", "GUIDES", "KERNELS", "METHODS", "OPTIMIZERS", "TARGETS",

@@ -1,4 +1,4 @@
-"""python -m stein_core list | run | sweep | nuts | bench | info"""
+"""steinlab (or python -m stein_core) serve | list | run | sweep | nuts | bench | info"""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import sqlite3
 import sys
 import time
 import traceback
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 from jax.errors import JaxRuntimeError
@@ -34,8 +36,8 @@ from stein_core import (
 )  # fmt: skip
 from stein_core.bench import add_bench
 from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
+from stein_core.errors import short
 from stein_core.recipe import MAX_CAPACITY
-from stein_core.registry import short
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,9 +49,11 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """All commands with their options; `act` is what carries one out."""
-    parser = Parser(prog="python -m stein_core", description="Stein particle inference without a UI.", allow_abbrev=False)
+    prog = "steinlab" if Path(sys.argv[0]).stem == "steinlab" else "python -m stein_core"
+    parser = Parser(prog=prog, description="Stein particle inference: the app, and everything behind it without a page.", allow_abbrev=False)
     parser.add_argument("--import", action="append", metavar="FILE.py", help="run this first; what it registers can be named")
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(act=serve)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
     run = commands.add_parser("run", help="run one recipe")
@@ -78,7 +82,10 @@ def parser() -> Parser:
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
     try:
-        options = parser().parse_args(import_files(arguments))
+        known = parser()
+        options, options.others = known.parse_known_args(import_files(arguments))
+        if options.others and options.act is not serve:
+            known.error(f"unrecognized arguments: {' '.join(options.others)}")
         return options.act(options)
     except OSError as error:
         problem = f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
@@ -115,6 +122,14 @@ def import_files(arguments: list[str] | None) -> list[str]:
             where = f", line {lines[-1]}" if lines else ""
             raise ValueError(f"--import {short(file)!r}{where}: {type(error).__name__}: {short(error)}") from error
     return rest
+
+
+def serve(options) -> int:
+    """`serve`: this process becomes `panel serve` of the app, with the options that follow."""
+    app = find_spec("app")
+    if app is None or app.origin is None:
+        raise ValueError("serve: package 'app' is not installed beside 'stein_core'; allowed: an installation of both.")
+    os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(Path(app.origin).parent), *options.others])
 
 
 def list_registered(options) -> int:

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.diagnostics import DIAGNOSTICS, measured
-from stein_core.forces import Problem, normal
+from stein_core.forces import Problem
+from stein_core.noise import normal
 from stein_core.recipe import COMMON, Spec, target_of
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Guide, Method, State, Target
@@ -40,12 +41,13 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
         guide=guide,
         optimizer=OPTIMIZERS[spec.optimizer].make(knobs["method.step_size"]),
         draws=spec.draws,
-        m=jnp.float32(1.0) if METHODS[spec.method].facts.get("single") else knobs["method.particles"],
+        m=jnp.float32(1.0) if METHODS[spec.method].facts.single else knobs["method.particles"],
         kernel=knobs["kernel.name"],
         rule=knobs["bandwidth.rule"],
         factor=knobs["bandwidth.factor"],
         step_size=knobs["method.step_size"],
         start=start,
+        size=guide_entry.facts.size,
         mask=mask,
     )
 

@@ -20,9 +20,11 @@ import numpy as np
 
 from stein_core.assembly import assemble, entries_of
 from stein_core.diagnostics import DIAGNOSTICS, measured
+from stein_core.errors import short, unknown
+from stein_core.knobs import Knob
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
-from stein_core.registry import METHODS, TARGETS, Knob, short, unknown
+from stein_core.registry import GUIDES, METHODS, TARGETS
 from stein_core.runner import is_finite, make_room
 from stein_core.types import State
 
@@ -90,7 +92,7 @@ ENDS = ("running", "converged", "steps", "diverged")
 
 def padded_dim(spec: Spec) -> int:
     """The dimension that a batch computes for `spec`: the next of 10, 40, 100, 200 ... where the target has a choice."""
-    return next(d for d in DIMS if d >= spec.dim) if TARGETS[spec.target].facts.get("pads") else spec.dim
+    return next(d for d in DIMS if d >= spec.dim) if TARGETS[spec.target].facts.pads else spec.dim
 
 
 def room(particles: int) -> int:
@@ -103,8 +105,8 @@ def room(particles: int) -> int:
 
 def stacked(method: str) -> tuple[str, ...]:
     """The methods that one program computes with `method`: all with the same fact `stack`, or it alone."""
-    stack = METHODS[method].facts.get("stack")
-    return tuple(e.name for e in METHODS.entries() if e.facts.get("stack") == stack) if stack else (method,)
+    stack = METHODS[method].facts.stack
+    return tuple(e.name for e in METHODS.entries() if e.facts.stack == stack) if stack else (method,)
 
 
 def knobs_of(spec: Spec) -> dict[str, Knob]:
@@ -139,11 +141,11 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
     known, whole = specs[0].knobs(), target_of(specs[0])  # not while it is traced: a NumPyro model is run to build it
     fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
     facts = METHODS[methods[0]].facts
-    noisy = facts.get("noisy", lambda choices: guide != "point")(dict(choices))
-    stages = min(stop.stages, facts.get("stages", stop.stages))
+    noisy = facts.noisy(dict(choices)) if facts.noisy else GUIDES[guide].facts.has_density
+    stages = min(stop.stages, facts.stages or stop.stages)
 
     def build(knobs, d):
-        mask = (jnp.arange(dim) < d).astype(jnp.float32) if target_entry.facts.get("pads") else None
+        mask = (jnp.arange(dim) < d).astype(jnp.float32) if target_entry.facts.pads else None
         target = whole if mask is None else target_entry.make(dim, mask)
         each = [assemble(spec, target, {**fixed, **knobs}, mask) for spec in specs]
         problem, steps = each[0][0], [method.step for _, method in each]
@@ -235,9 +237,9 @@ def run_batch(
     values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}
     facts = [METHODS[recipe.spec.method].facts for recipe in recipes]
     # A schedule has to end first, a chain to forget its start.
-    least = [f.get("least", lambda own: 0)({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
-    most = facts[0].get("rounds", stop.most)
-    more = TARGETS[spec.target].facts.get("measures")
+    least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
+    most = facts[0].rounds or stop.most
+    more = TARGETS[spec.target].facts.measures
     knobs = {k: np.float32(v) for k, v in values.items()}
     knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
     d = np.float32([recipe.spec.dim for recipe in recipes])

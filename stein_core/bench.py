@@ -23,12 +23,13 @@ import optax
 
 from stein_core.assembly import assemble
 from stein_core.datasets import wave_training
-from stein_core.forces import normal
+from stein_core.errors import short
+from stein_core.experiments.wave import dim_of, shapes_of, wave_model
 from stein_core.machine import device_name
+from stein_core.noise import normal
 from stein_core.recipe import Spec, target_of, traced
-from stein_core.registry import METHODS, short
+from stein_core.registry import METHODS
 from stein_core.runner import compile
-from stein_core.wave import dim_of, shapes_of, wave_model
 
 FLOAT = 4  # bytes
 STEP_SIZE = 0.01

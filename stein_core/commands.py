@@ -16,15 +16,16 @@ from importlib.metadata import version
 import numpy as np
 from tqdm import tqdm
 
-from stein_core import recovery, widths  # noqa: F401  (importing registers)
-from stein_core.bands import disagreement
 from stein_core.batches import RULES, Stop
+from stein_core.errors import short
+from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
+from stein_core.experiments.bands import disagreement
+from stein_core.experiments.nuts import Reference, run_nuts, save_reference
+from stein_core.experiments.wave import GRID, WIDTHS, dim_of
 from stein_core.machine import cache_folder, device_name, keep_compiled
-from stein_core.nuts import Reference, run_nuts, save_reference
-from stein_core.registry import DIAGNOSTICS, TARGETS, short
+from stein_core.registry import DIAGNOSTICS, TARGETS
 from stein_core.store import Store
 from stein_core.sweeps import SWEEPS, run_sweep, source_of
-from stein_core.wave import GRID, WIDTHS, dim_of
 
 MOST_SEEDS = 10_000
 
@@ -64,7 +65,7 @@ def add_sweep(commands) -> None:
                 grid.set_defaults(**{f"{name}_kind": kind})
             else:
                 grid.add_argument(f"--{name}", type=kind, default=parameter.default, help=f"default {parameter.default}")
-        own = entry.facts.get("stop", Stop())
+        own = entry.facts.stop or Stop()
         grid.add_argument("--stop", default=own.rule, help=f"convergence rule: {', '.join(RULES)}")
         for name in ("stages", "least", "noisy", "most"):
             default = getattr(own, name)

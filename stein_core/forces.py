@@ -13,15 +13,15 @@ one particle serve all targets of the sum: m gradients a step, not m^2.
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.extend.random import threefry2x32_p
+import optax
 
 from stein_core.kernels import KERNELS, bandwidth
+from stein_core.noise import normal
 from stein_core.registry import FORCE_SCALES
 from stein_core.types import Array, Forces, Guide, Method, State, Target
 
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
     m: number of active particles. rule, factor, kernel: traced bandwidth rule, factor and kernel index.
     draws: static number of draws per particle and step. optimizer: optax transformation, made with step_size.
-    start: (key, n) -> initial particles (n, p). mask: (target.dim,) 1 for a coordinate and 0 for padding, or None where
+    start: (key, n) -> initial particles (n, p). size: (d) -> p of the guide. mask: (target.dim,) 1 for a coordinate and 0 for padding, or None where
     nothing is padded; padded coordinates stay at 0 and feel no force.
     """
 
@@ -62,12 +62,18 @@ class Problem(NamedTuple):
     factor: Array
     step_size: Array
     start: object
+    size: Callable[[Any], Any]
     mask: Array | None = None
 
     @property
     def d(self):
         """Dimension of theta without padding; traced where there is any."""
         return self.target.dim if self.mask is None else jnp.sum(self.mask)
+
+    @property
+    def p(self):
+        """Coordinates of a particle without padding; traced where there is any."""
+        return self.size(self.d)
 
     def normal(self, key: Array, shape: tuple[int, ...]) -> Array:
         """(*shape, target.dim) standard normal noise, 0 in padded coordinates."""
@@ -91,22 +97,6 @@ class Gradients(NamedTuple):
     guide: Array
     elbo: Array
     component_elbo: Array
-
-
-def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
-    """(*shape, dim) standard normals, of which neither the leading rows nor the leading coordinates depend on how many
-    more are drawn: the counter of JAX's own generator (threefry) is the pair (row // 2, coordinate)."""
-    count = math.prod(shape)
-    # One long axis: a short one would be unrolled, which takes long to compile.
-    row, coordinate = (
-        jax.lax.broadcasted_iota(jnp.uint32, (-(-count // 2), dim), axis).reshape(-1) for axis in (0, 1)
-    )
-    pairs = threefry2x32_p.bind(*[jnp.broadcast_to(half, row.shape) for half in jax.random.key_data(key)], row, coordinate)
-    bits = jnp.stack([half.reshape(-1, dim) for half in pairs], axis=1).reshape(-1, dim)[:count]
-    # 23 random bits as the fraction of a float in [1, 2), then to (-1, 1) and through the inverse error function.
-    unit = jax.lax.bitcast_convert_type((bits >> 9) | jnp.uint32(0x3F800000), jnp.float32) - 1.0
-    least = np.nextafter(np.float32(-1), np.float32(0))
-    return (np.float32(2**0.5) * jax.lax.erf_inv(jnp.maximum(2.0 * unit - 1.0, least))).reshape(*shape, dim)
 
 
 def center(x: Array, weights: Array | None = None) -> Array:
@@ -203,7 +193,7 @@ def _singular(profile) -> bool:
 
 def is_inner(entry) -> bool:
     """Whether a kernel's argument is the inner product instead of the distance."""
-    return entry.facts.get("argument") == "inner"
+    return entry.facts.argument == "inner"
 
 
 def summed(of, weights: Array, *arrays: Array):
@@ -267,8 +257,7 @@ def length(problem: Problem, particles: Array) -> tuple[Array, Array]:
     squared = squared_distances(particles, particles, problem.weights(particles.shape[0]))
     if particles.shape[1] > EXACT_DIFFERENCES:
         squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)
-    p = particles.shape[1] // problem.target.dim * problem.d
-    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, p)
+    return squared, bandwidth(problem.rule, problem.factor, squared, problem.m, problem.p)
 
 
 def interact(problem: Problem, key: Array, particles: Array, alpha: Array, damping=None) -> Forces:
@@ -334,4 +323,4 @@ def flow(problem: Problem, field) -> Method:
         particles = state.particles + jnp.where(active, move, 0.0)
         return State(state.step + 1, state.key, particles, memory), forces
 
-    return Method(init, step)
+    return Method(init, step, partial(optax.tree_map_params, problem.optimizer))

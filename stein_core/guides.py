@@ -5,11 +5,12 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import EXACT_DIFFERENCES, center
-from stein_core.registry import GUIDES, Knob
+from stein_core.knobs import Knob
+from stein_core.registry import GUIDES
 from stein_core.types import Guide
 
 
-@GUIDES.register("point", label="Point mass", reference="Liu & Wang 2016")
+@GUIDES.register("point", label="Point mass", reference="Liu & Wang 2016", size=lambda d: d, has_density=False)
 def point(dim, mask=None):
     "A single point; the particles themselves are the sample."
     return Guide(
@@ -24,7 +25,7 @@ def point(dim, mask=None):
 WIDTH = Knob("width", 0.1, 1e-3, 10.0, "log", "initial width", "standard deviation of each guide at the start")
 
 
-@GUIDES.register("normal", label="Diagonal normal", reference="SMI paper, sec. 6", knobs=(WIDTH,))
+@GUIDES.register("normal", label="Diagonal normal", reference="SMI paper, sec. 6", knobs=(WIDTH,), size=lambda d: 2 * d)
 def normal(dim, mask=None, *, width):
     "A normal with its own location and standard deviations: psi = (location, u) with sd = softplus(u)."
     return _diagonal(dim, mask, width, density_scale=lambda scale: scale)
@@ -33,6 +34,7 @@ def normal(dim, mask=None, *, width):
 @GUIDES.register(
     "normal_twice", label="Normal, scale constrained twice (NumPyro 0.16-0.22)",
     reference="NumPyro 0.22, steinvi.py: constrain_fn after particle_transform_fn", knobs=(WIDTH,),
+    size=lambda d: 2 * d,
 )  # fmt: skip
 def normal_twice(dim, mask=None, *, width):
     """A fault for teaching: draws have sd = softplus(u), but their density is taken at sd = softplus(softplus(u)).

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import jax
 
+from stein_core.knobs import Knob
 from stein_core.recipe import Spec
-from stein_core.registry import METHODS, Knob
+from stein_core.registry import GUIDES, METHODS
 
 
 def bytes_needed(spec: Spec) -> int:
     """Roughly what a program holds at once, in bytes of float32: 8 n L d for the draws with their gradients, 4 n^2 L for
     log q of every draw under every guide, 8 n^2 for the pairs of particles, (8 + rounds) n p for particles with the
-    optimiser's memory and stored sets, p = d for points and 2 d for guides. Mostly one to seven times XLA's own count."""
-    points, p = spec.capacity * spec.draws, spec.dim * (1 if spec.guide == "point" else 2)
-    pairs = 4 * points * spec.capacity if spec.guide != "point" else 0
-    sets = 8 + METHODS[spec.method].facts.get("rounds", 0)
+    optimiser's memory and stored sets, p the size of the guide. Mostly one to seven times XLA's own count."""
+    points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim)
+    pairs = 4 * points * spec.capacity if spec.has_density else 0
+    sets = 8 + METHODS[spec.method].facts.rounds
     return 4 * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
 
 

@@ -19,7 +19,8 @@ from numpyro.infer.util import constrain_fn, log_density, potential_energy
 from numpyro.primitives import Messenger
 
 from stein_core import datasets
-from stein_core.registry import TARGETS, short
+from stein_core.errors import short
+from stein_core.registry import TARGETS
 from stein_core.starts import find_start
 from stein_core.types import Target
 

@@ -9,17 +9,9 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from stein_core.registry import (
-    BANDWIDTHS,
-    GUIDES,
-    KERNELS,
-    METHODS,
-    OPTIMIZERS,
-    TARGETS,
-    Knob,
-    short,
-    unknown,
-)  # fmt: skip
+from stein_core.errors import short, unknown
+from stein_core.knobs import Knob
+from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Target
 
 MAX_CAPACITY = 4096
@@ -65,26 +57,31 @@ class Spec:
     def __post_init__(self):
         target, method = TARGETS[self.target], METHODS[self.method]
         settle = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731  (frozen: the only way in)
-        settle("dim", _whole("dim", target.facts["default_dim"] if self.dim is None else self.dim, *target.facts["dims"]))
-        if "check_dim" in target.facts:
-            target.facts["check_dim"](self.dim)
-        if self.dim % target.facts.get("dim_step", 1):
+        settle("dim", _whole("dim", target.facts.default_dim if self.dim is None else self.dim, *target.facts.dims))
+        if target.facts.check_dim:
+            target.facts.check_dim(self.dim)
+        if self.dim % target.facts.dim_step:
             raise ValueError(f"dim = {self.dim} is odd; allowed for target {self.target!r}: an even number.")
-        settle("optimizer", method.facts.get("optimizers", (OPTIMIZERS[self.optimizer].name,))[0])
-        settle("guide", method.facts["guides"][0] if self.guide is None else self.guide)
-        if self.guide not in method.facts["guides"]:
-            raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts["guides"])
-        settle("draws", 1 if self.guide == "point" else _whole("draws", self.draws, 1, MAX_DRAWS))
+        settle("optimizer", (method.facts.optimizers or (OPTIMIZERS[self.optimizer].name,))[0])
+        settle("guide", method.facts.guides[0] if self.guide is None else self.guide)
+        if self.guide not in method.facts.guides:
+            raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts.guides)
+        settle("draws", _whole("draws", self.draws, 1, MAX_DRAWS) if self.has_density else 1)
         capacity = _whole("capacity", self.capacity, 1, MAX_CAPACITY)
         if capacity > 1 and capacity % 2:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
-        settle("capacity", 1 if method.facts.get("single") else capacity)
+        settle("capacity", 1 if method.facts.single else capacity)
         # Where the entry says that nothing samples it, it need not be built to know: that may take seconds.
-        if method.facts.get("exact") and (not target.facts.get("sampled", True) or target_of(self).sample is None):
+        if method.facts.exact and (not target.facts.sampled or target_of(self).sample is None):
             raise ValueError(
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
                 "with a closed form, 'gaussian' say."
             )
+
+    @property
+    def has_density(self) -> bool:
+        """Whether each particle is a distribution with a density; False for point masses."""
+        return GUIDES[self.guide].facts.has_density
 
     def knobs(self) -> dict[str, Knob]:
         """Every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
@@ -209,7 +206,7 @@ def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:
     particles = checked.get("method.particles", 1)
     if particles > spec.capacity > 1:
         raise ValueError(f"method.particles = {particles} is more than the capacity; allowed: 1 to {spec.capacity}.")
-    check = METHODS[spec.method].facts.get("check")
+    check = METHODS[spec.method].facts.check
     if check:
         check(spec, checked)
     return checked

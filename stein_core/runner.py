@@ -60,7 +60,7 @@ class Stepper:
         self.spec = spec
         self.target = target_of(spec)
         self.knobs = spec.knobs()
-        self._single = METHODS[spec.method].facts.get("single", False)
+        self._single = METHODS[spec.method].facts.single
         own = weakref.proxy(self)  # else a program would hold its Stepper, and only a search for garbage free the two
         for name in ("_reset", "_advance", "_look", "_born"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
@@ -204,17 +204,14 @@ class Stepper:
             return state, dict(knobs)
         location = np.float32(self.target.center)
         location[: len(point)] = np.float32(point)[: self.spec.dim]
-        particles = np.array(state.particles)
-        particles[count] = self._born(location, self.coerce(knobs))
 
         def forget(leaf):  # a particle that was removed from this row left its momentum behind
-            leaf = np.array(leaf)
-            if leaf.ndim and len(leaf) == self.spec.capacity:
-                leaf[count] = 0
+            leaf[count] = 0
             return leaf
 
-        memory = jax.tree.map(forget, state.memory)
-        return state._replace(particles=particles, memory=memory), {**knobs, "method.particles": count + 1}
+        state = self._on_rows(forget, state, knobs)
+        state.particles[count] = self._born(location, self.coerce(knobs))
+        return state, {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
         """Particle `index` swapped behind the active ones, and the knobs with one less. The last one stays."""
@@ -224,12 +221,14 @@ class Stepper:
         order = np.arange(self.spec.capacity)
         order[[index, count - 1]] = order[[count - 1, index]]
 
-        def swap(leaf):
-            leaf = np.asarray(leaf)
-            return leaf[order] if leaf.ndim and len(leaf) == self.spec.capacity else leaf
-
-        swapped = state._replace(particles=swap(state.particles), memory=jax.tree.map(swap, state.memory))
+        swapped = self._on_rows(lambda rows: rows[order], state, knobs)
         return swapped, {**knobs, "method.particles": count - 1}
+
+    def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
+        """A state with `function` applied to the particles, and to what the method's memory holds of each."""
+        _, method = self._assembled(self.coerce(knobs))
+        on_copy = lambda rows: function(np.array(rows))  # noqa: E731
+        return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 
     def change(self, state: State, knobs: Mapping[str, Any], name: str, value: Any) -> tuple[State, dict[str, Any]]:
         """One entry of `Recipe.changes` applied."""

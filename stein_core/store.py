@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Iterable
 
-from stein_core.registry import short
+from stein_core.errors import short
 
 PATIENCE = 30.0  # seconds to wait for another process that writes the store
 log = logging.getLogger(__name__)

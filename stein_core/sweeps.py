@@ -25,13 +25,15 @@ from uuid import uuid4
 import jax
 
 from stein_core.batches import Stop, program_of, run_batch
+from stein_core.errors import short, unknown
+from stein_core.facts import SweepFacts
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry, short, unknown
+from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
 from stein_core.store import Store
 
-SWEEPS = Registry("sweep")
-RESULTS = 2  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
+SWEEPS = Registry("sweep", SweepFacts)
+RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
 LOOK = 0.2  # seconds between two looks whether to stop
 LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
@@ -83,8 +85,8 @@ def variance_collapse(
 def idle_knobs(method: str) -> set[str]:
     """The common knobs that change nothing for a method: nothing interacts, or it has but one particle."""
     facts = METHODS[method].facts
-    idle = {"kernel.name", "bandwidth.rule", "bandwidth.factor"} if not facts.get("kernel", not facts.get("single")) else set()
-    return idle | ({"method.particles"} if facts.get("single") else set())
+    idle = set() if facts.interacts else {"kernel.name", "bandwidth.rule", "bandwidth.factor"}
+    return idle | ({"method.particles"} if facts.single else set())
 
 
 def canonical(recipe: Recipe) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]
     """One tidy row: what was run, as plain columns and as the whole recipe, what came out, and when and on what."""
     spec = recipe.spec
     knobs = {k: recipe.knobs.get(k, knob.default) for k, knob in spec.knobs().items()}
-    single = METHODS[spec.method].facts.get("single")
+    single = METHODS[spec.method].facts.single
     return {
         "key": key_of(recipe, stop), "target": spec.target, "method": spec.method, "dim": spec.dim,
         "particles": 1 if single else int(knobs["method.particles"]), "alpha": knobs.get("method.alpha"),
@@ -246,4 +248,4 @@ def _run_here(batch, stop, keep, cancelled):
 def _cost(recipe: Recipe) -> float:
     """Rough work of one recipe, for the estimate of the time left."""
     n = recipe.knobs.get("method.particles", recipe.spec.capacity)
-    return 1e5 + n * (n + recipe.spec.dim) * recipe.spec.draws * (n if recipe.spec.guide != "point" else 1)
+    return 1e5 + n * (n + recipe.spec.dim) * recipe.spec.draws * (n if recipe.spec.has_density else 1)

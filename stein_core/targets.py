@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.stats import norm, t
 from scipy import special
 
-from stein_core.forces import normal
+from stein_core.noise import normal
 from stein_core.registry import TARGETS
 from stein_core.types import Target
 

@@ -26,7 +26,7 @@ def profile(kernel: str):
 
 @lru_cache(maxsize=64)
 def _profile(entry):
-    if entry.facts.get("argument") == "inner":
+    if entry.facts.argument == "inner":
         return None
 
     def at(function):

@@ -24,6 +24,7 @@ from typing import Any, Callable, NamedTuple
 import jax
 import numpy as np
 
+from stein_core.facts import TargetFacts
 from stein_core.registry import Entry
 
 Array = jax.Array
@@ -64,7 +65,7 @@ class Target:
     @cached_property
     def entry(self) -> Entry:
         """What a registry would say of it: a Spec takes a target itself as well as a registered name."""
-        facts = {"dims": (self.dim, self.dim), "default_dim": self.dim}
+        facts = TargetFacts(dims=(self.dim, self.dim), default_dim=self.dim)
         return Entry(repr(self), "Own target", lambda dim: self, "", "A target without a name.", facts=facts)
 
     def __repr__(self) -> str:
@@ -110,10 +111,12 @@ class State(NamedTuple):
 
 class Method(NamedTuple):
     """init: (key, n) -> State. step: (key, State) -> (State, Forces at the incoming state). Both pure and not jitted;
-    the runner compiles them, and `batches` for sweeps."""
+    the runner compiles them, and `batches` for sweeps. per_particle: (function, memory) -> memory, with the function
+    applied to every array that has the particles along its first axis. The default says that no array has."""
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
+    per_particle: Callable[[Callable, Any], Any] = lambda function, memory: memory
 
 
 @dataclass(frozen=True)

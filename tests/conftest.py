@@ -9,7 +9,8 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
-from stein_core import bands, batches, runner
+from stein_core import batches, runner
+from stein_core.experiments import bands
 from stein_core.registry import Registry
 
 BROWSER = "tests/browser/"

@@ -52,7 +52,7 @@ def test_every_entry_says_what_it_is_and_where_from():
             for knob in entry.knobs:
                 assert knob.label and knob.help and knob.check(knob.default) == knob.default
     for method in METHODS.entries():
-        assert all(guide in GUIDES for guide in method.facts["guides"])
+        assert all(guide in GUIDES for guide in method.facts.guides)
 
 
 def test_every_module_of_methods_is_imported_and_registers():
@@ -221,8 +221,8 @@ def test_diverged_run_exits_with_3_and_says_where(run):
 
 # ---------------------------------------------------------------- a file of one's own
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
-MINE = next(block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if '"mine"' in block)
+CONTRIBUTING = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+MINE = next(block for block in re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL) if '"mine"' in block)
 
 
 @pytest.fixture

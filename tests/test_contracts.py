@@ -22,12 +22,12 @@ from stein_core import (
     target_of,
 )
 from stein_core.assembly import assemble
-from stein_core.forces import normal
+from stein_core.noise import normal
 from stein_core.runner import Stepper
 
 M = 5
 COUNT = {"method.particles": M}
-VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts["guides"]]
+VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 POINTS = [v for v in VARIANTS if v[1] == "point"]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
@@ -82,7 +82,7 @@ def test_eager_step_equals_jitted_step(method, guide):
     np.testing.assert_allclose(forces.repulse[: len(frame.repulse)], frame.repulse, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.get("single")])
+@pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.single])
 def test_spare_rows_change_nothing(method, guide):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
 
@@ -102,7 +102,7 @@ def test_spare_rows_change_nothing(method, guide):
     assert_same_frame(here, there, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.get("single")])
+@pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.single])
 def test_permuting_the_particles_permutes_the_forces(method, guide):
     stepper = compile(spec_of(method, guide))
     order = np.array([3, 0, 4, 2, 1])
@@ -166,7 +166,7 @@ def test_target_runs_and_says_what_it_is(name):
         Spec(name, dim=1001)
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if TARGETS[name].facts.get("pads")])
+@pytest.mark.parametrize("name", [name for name in TARGETS if TARGETS[name].facts.pads])
 def test_padding_adds_nothing_to_a_density(name):
     """Whatever stands in padded coordinates, density and score are those of the smaller target."""
     small, mask = TARGETS[name].make(4), np.float32([1, 1, 1, 1, 0, 0])
@@ -210,6 +210,20 @@ def test_optimizer_climbs_and_a_removed_particle_takes_its_memory_along(optimize
     frame = stepper.look(stepper.advance(state, knobs, 10), knobs)
     np.testing.assert_allclose(frame.particles, untouched.particles[[0, 4, 2, 3]], rtol=1e-6)
     assert untouched.metrics["force"] < 0.8 * stepper.look(start, COUNT).metrics["force"]
+
+
+def test_editing_moves_what_belongs_to_a_particle_and_nothing_else():
+    """Resampled SVGD keeps 250 sets: their number is the capacity here, and is no axis of particles."""
+    stepper = lazy(Spec("gaussian", 2, "resampled", capacity=250))
+    knobs = {"method.particles": 5}
+    state = stepper.advance(stepper.reset(0, knobs), knobs, 3)
+    before = np.array(state.memory)
+    (after, _), (added, _) = stepper.remove(state, knobs, 1), stepper.add(state, knobs, (0.0, 0.0))
+    order = np.arange(250)
+    order[[1, 4]] = 4, 1
+    np.testing.assert_array_equal(after.memory, before[:, order])
+    assert before[:3, 5].any() and not np.array(added.memory)[:, 5].any()
+    np.testing.assert_array_equal(np.delete(added.memory, 5, axis=1), np.delete(before, 5, axis=1))
 
 
 def test_added_particle_starts_at_its_point_without_a_past():

@@ -124,7 +124,7 @@ def test_fluctuations_of_both_forces(kernel):
     x = np.float32(points(1))
     metrics = seen(SVGD, x, kernel__name=kernel, bandwidth__rule="fixed", bandwidth__factor=1.7).metrics
     profile = KERNELS[kernel].make
-    inner = KERNELS[kernel].facts.get("argument") == "inner"
+    inner = KERNELS[kernel].facts.argument == "inner"
 
     def k(a, b):
         return profile(a @ b / 1.7**2 if inner else (a - b) @ (a - b) / (2 * 1.7**2))

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile
 from stein_core.forces import influence, squared_distances
-from stein_core.kernels import Pairs
+from stein_core.median import Pairs
 from stein_core.methods.annealed import schedule
 
 HIGH = Spec("gaussian", 50, "svgd", optimizer="sgd", capacity=32)

@@ -18,12 +18,12 @@ from stein_core import METHODS, Recipe, Spec, collect, commands, compile, machin
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
 from stein_core.batches import Stop, run_batch
+from stein_core.experiments.nuts import run_nuts
+from stein_core.experiments.wave import dim_of
 from stein_core.machine import bytes_needed, check_memory
-from stein_core.nuts import run_nuts
 from stein_core.recipe import target_of, traced
 from stein_core.store import Store
 from stein_core.sweeps import SWEEPS, run_sweep
-from stein_core.wave import dim_of
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
          Spec("gaussian", 2, "smi", draws=10, capacity=256), Spec("gaussian", 50, "smi", draws=100, capacity=32)]  # fmt: skip
@@ -86,7 +86,7 @@ def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compile
 
 
 def test_nuts_that_would_not_fit_into_memory_is_refused_before_it_begins(monkeypatch):
-    monkeypatch.setattr("stein_core.nuts.make_room", lambda: pytest.fail("it begins"))
+    monkeypatch.setattr("stein_core.experiments.nuts.make_room", lambda: pytest.fail("it begins"))
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "1")
     with pytest.raises(ValueError, match="samples = 1000000 would need about 3.2 GB; allowed: 1.0 GB"):
         run_nuts("wave", dim_of(2), {}, np.zeros(100), samples=10**6)

@@ -163,7 +163,7 @@ def test_where_there_is_none_the_reason_is_said(spec, knobs, why):
     assert two_guides(spec, knobs) is None and why in why_none(spec, knobs)
 
 
-@pytest.mark.parametrize("kernel", [e.name for e in KERNELS.entries() if e.facts.get("argument") != "inner"])
+@pytest.mark.parametrize("kernel", [e.name for e in KERNELS.entries() if e.facts.argument != "inner"])
 @pytest.mark.parametrize("knobs", [{"method.alpha": 1000.0}, {"method.alpha": 1e-3}, {"bandwidth.factor": 100.0},
                                    {"bandwidth.factor": 0.01}, {"bandwidth.rule": "fixed", "bandwidth.factor": 0.01}])  # fmt: skip
 def test_both_ends_of_every_slider_have_one(kernel, knobs):

@@ -21,7 +21,7 @@ from app.setup import Setup, all_knobs
 from app.wave_setup import LONGEST, WaveSetup, read_points
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli
-from stein_core.nuts import load_reference
+from stein_core.experiments.nuts import load_reference
 from stein_core.store import Store
 
 CASES = settings(

@@ -17,7 +17,8 @@ from app.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
 from app.replay import Replay
 from app.wave_nuts import NutsJob
 from app.wave_setup import WaveSetup
-from stein_core import batches, nuts
+from stein_core import batches
+from stein_core.experiments import nuts
 from stein_core.store import Store
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())

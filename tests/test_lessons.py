@@ -292,9 +292,12 @@ def test_the_notation_is_that_of_the_code():
             assert (ROOT / "stein_core" / file).exists(), file
 
 
+TEXT = "\n".join((ROOT / name).read_text() for name in ("README.md", "stein_core/README.md", "CONTRIBUTING.md"))
+
+
 def test_the_readmes_code_runs(monkeypatch, capsys):
     monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))  # one block registers a target
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert len(blocks[0].strip().splitlines()) <= 10
     printed = []
     for block in blocks:
@@ -310,11 +313,10 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    text = (ROOT / "README.md").read_text()
-    own = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "from_numpyro(" in block)
+    own = next(block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "from_numpyro(" in block)
     (tmp_path / "my_model.py").write_text(own)
-    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", text, re.MULTILINE)
-    assert len(lines) == 8  # sweeps, NUTS and long runs are in the command line's own tests
+    lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", TEXT, re.MULTILINE)
+    assert len(lines) == 9  # sweeps, NUTS and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
         if command[0] in ("list", "info", "--import") or "ring" in command:
@@ -322,6 +324,9 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch):
     assert (tmp_path / "frames.npz").exists()
 
 
-def test_contributing_is_short():
-    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
-    assert len(lines) <= 40
+def test_the_readme_fits_on_a_screen_or_two_and_what_it_links_to_is_there():
+    assert len((ROOT / "README.md").read_bytes()) <= 6000
+    for page in ROOT.glob("**/*.md"):
+        if not any(part.startswith(".") for part in page.relative_to(ROOT).parts):
+            for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+                assert (page.parent / link).exists(), (page, link)

@@ -23,7 +23,7 @@ from app.job_bar import JobBar
 from app.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = Path(__file__).resolve().parents[1] / "app" / "README.md"
 
 
 def test_every_limit_is_read_from_its_variable_and_stands_in_the_readme():

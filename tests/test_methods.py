@@ -10,10 +10,10 @@ from checks import lazy
 
 from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, recipe, theory
 from stein_core.batches import Stop, program_of, run_batch
-from stein_core.forces import normal
+from stein_core.noise import normal
 from stein_core.recipe import target_of
 
-RADIAL = [e.name for e in KERNELS.entries() if e.facts.get("argument") != "inner"]
+RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]
 
 
 def settled(recipes, stop):
@@ -152,7 +152,7 @@ def test_only_the_log_derivative_with_fixed_samples_diverges():
 
 def test_what_cannot_be_sampled_is_known_before_it_is_built(monkeypatch):
     for entry in TARGETS.entries():
-        assert entry.facts.get("sampled", True) == (target_of(Spec(entry.name, method="vi")).sample is not None), entry.name
+        assert entry.facts.sampled == (target_of(Spec(entry.name, method="vi")).sample is not None), entry.name
     monkeypatch.setattr(recipe, "target_of", None)
     with pytest.raises(ValueError, match="needs exact samples, which target 'earth' has not"):
         Spec("earth", method="mmd")

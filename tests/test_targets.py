@@ -12,13 +12,13 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro, target_of
-from stein_core.registry import UnknownName
-from stein_core.sweeps import run_sweep
 from stein_core.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
+from stein_core.errors import UnknownName
+from stein_core.sweeps import run_sweep
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
 CLOSED = [name for name in TARGETS if target_of(Spec(name)).sample is not None]
-SHAPES = [name for name in CLOSED if TARGETS[name].facts["dims"][0] <= 2 <= TARGETS[name].facts["dims"][1]]
+SHAPES = [name for name in CLOSED if TARGETS[name].facts.dims[0] <= 2 <= TARGETS[name].facts.dims[1]]
 
 
 @lru_cache(maxsize=None)
@@ -123,7 +123,7 @@ def test_only_the_first_of_many_coordinates_has_two_modes():
     assert target_of(Spec("cubic", 3)).sample(jax.random.key(0), 4).shape == (4, 3)
 
 
-STACKED = [name for name in TARGETS if TARGETS[name].facts.get("dim_step") == 2]
+STACKED = [name for name in TARGETS if TARGETS[name].facts.dim_step == 2]
 
 
 @pytest.mark.parametrize("name", STACKED)

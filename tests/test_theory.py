@@ -7,7 +7,7 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from stein_core import KERNELS, UnknownName, theory
 
-RADIAL = [e.name for e in KERNELS.entries() if e.facts.get("argument") != "inner"]
+RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]
 INNER = [name for name in KERNELS if name not in RADIAL]
 
 

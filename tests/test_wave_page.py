@@ -16,11 +16,11 @@ from app.wave_session import Picture
 from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.wave_stage import pack
 from stein_core import compile
-from stein_core.bands import Band
-from stein_core.nuts import Reference
-from stein_core.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.experiments.bands import Band
+from stein_core.experiments.nuts import Reference
+from stein_core.experiments.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.experiments.wave import GRID, dim_of
 from stein_core.sweeps import key_of
-from stein_core.wave import GRID, dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
@@ -92,6 +92,17 @@ def test_only_the_knobs_that_matter_are_shown():
     assert "method.particles" not in used_by("map") and "kernel.name" not in used_by("ensemble")
     assert {"guide.width", "method.alpha", "method.force_scale"} <= used_by("smi")
     assert all(used_by(method) <= set(all_knobs()) for method in SHOWN)
+
+
+def test_a_script_that_an_earlier_version_exported_finds_its_modules():
+    from stein_core.bands import band, function_values  # noqa: F401
+    from stein_core.wave import measures
+
+    from stein_core import bands, wave
+    from stein_core.store import Store  # noqa: F401
+    from stein_core.sweeps import run_sweep, variance_collapse  # noqa: F401
+
+    assert bands.Band is Band and measures is wave.measures
 
 
 def test_the_script_of_a_setup_runs_and_trains_what_is_on_screen(capsys):

@@ -14,13 +14,13 @@ from panel.io.state import set_curdoc
 from app import wave_session
 from app.shell import Shell
 from app.stream import Streamer
-from app.wave_session import WaveSession, moved
 from app.wave_figures import shipped_rows
 from app.wave_measures import seen
+from app.wave_session import WaveSession, moved
 from app.wave_setup import PAPER, SHOWN, STEPS, WaveSetup
 from app.wave_trained import recipe_of, recipes, shipped_state
 from stein_core import compile
-from stein_core.wave import dim_of
+from stein_core.experiments.wave import dim_of
 
 TRAINED = WaveSetup(methods=("svgd", "map"))  # the default run's, without what compiles long
 TINY = WaveSetup(width=1, methods=("svgd", "map"))

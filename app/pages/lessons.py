@@ -16,7 +16,7 @@ from app.place import Place
 from app.serving import soon
 from app.text import BUSY, Text, code_html, markdown_html, prose
 from app.turns import TURNS
-from stein_core.registry import short, whole
+from stein_core.errors import short, whole
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 BUTTON = {"size": "small", "margin": (6, 4)}

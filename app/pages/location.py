@@ -59,7 +59,7 @@ class Spaces:
             card(
                 title, [DIAGNOSTICS[name] for name in names], accent=1 - method, edit=not scales,
                 background=background_of(self.axis) if scales else 0,
-                note="Point masses have no scale." if scales and specs[0].guide == "point" else "",
+                note="Point masses have no scale." if scales and not specs[0].has_density else "",
             )
             for title, method, scales, names in CARDS
         ]  # fmt: skip
@@ -77,7 +77,7 @@ class Spaces:
         (smi, svgd), spec, axis = run.frames, run.steppers[0].spec, self.axis
         knobs = {name: value for name, value in run.knobs.items() if name in spec.knobs()}
         self.point, self.why_none = two_guides(spec, knobs), why_none(spec, knobs)
-        has_scale = spec.guide != "point"
+        has_scale = spec.has_density
         scales = rows_of_scales(smi, axis) if has_scale else np.empty((0, 8))
         if spec.guide == FAULT:  # its density is not that of its draws
             metrics = [{**metrics[0], "components": np.nan, "mixture_elbo": np.nan}, metrics[1]]
@@ -134,7 +134,7 @@ class Location(Live):
         axis = query.pop("axis", "sd")
         self.view = Spaces(axis if axis in AXES else "sd")
         super().__init__(shell, query, self.view)
-        self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts["dims"][1] > 1}
+        self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as", options=list(AXES), value=self.view.axis, size="small", width=120, margin=(6, 8)
         )
@@ -194,7 +194,7 @@ class Location(Live):
         self.meaning.object = (
             "The effective number exp(L − L_up): 1 where all guides are alike, m where none overlap."
             if known
-            else "Point masses have no effective number." if setup.guide == "point"
+            else "Point masses have no effective number." if not setup.spec("smi", FIRST_CAPACITY).has_density
             else "The density is not that of the draws, so there is no effective number and no ELBO."
         )  # fmt: skip
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance

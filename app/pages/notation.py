@@ -19,7 +19,8 @@ from stein_core import (
     TARGETS,
     types,
 )  # fmt: skip
-from stein_core.registry import Knob, Registry
+from stein_core.knobs import Knob
+from stein_core.registry import Registry
 
 CSS = """
 .prose > * { max-width: 50rem; }

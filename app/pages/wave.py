@@ -24,7 +24,7 @@ from app.wave_setup import MOST_STEPS, STEPS, WaveSetup
 from app.wave_stage import WaveStage
 from app.wave_trained import is_shipped
 from stein_core import device_name
-from stein_core.wave import GRID, dim_of
+from stein_core.experiments.wave import GRID, dim_of
 
 PACE = [1, 5, 20, 100, 1000]
 ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& .MuiIcon-root": {"fontSize": "1.1rem"}}

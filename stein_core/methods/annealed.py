@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 
 from stein_core.forces import Forces, flow, interact
+from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import METHODS, Knob
+from stein_core.registry import METHODS
 
 KNOBS = (
     ALPHA,

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import flow, interact, is_inner
+from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import KERNELS, METHODS, Knob, Registry
+from stein_core.registry import KERNELS, METHODS, Registry
 
 DAMPINGS = Registry("damping rule")
 

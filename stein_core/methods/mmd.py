@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import Forces, flow, influence, length, squared_distances
-from stein_core.registry import METHODS, Knob, Registry
+from stein_core.knobs import Knob
+from stein_core.registry import METHODS, Registry
 
 DRIVINGS = Registry("driving force")
 REDRAWS = Registry("target samples")

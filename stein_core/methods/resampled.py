@@ -2,9 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from stein_core.forces import Forces, gradients, influence, length, squared_distances
-from stein_core.registry import METHODS, Knob, Registry
+from stein_core.knobs import Knob
+from stein_core.registry import METHODS, Registry
 from stein_core.types import Method, State
 
 READINGS = Registry("resampled force")
@@ -70,4 +72,7 @@ def resampled(problem, *, resampled):
         x, _ = jax.lax.fori_loop(0, jnp.minimum(state.step + 1, ROUNDS), push, (x, problem.optimizer.init(x)))
         return State(state.step + 1, state.key, x, stored), now
 
-    return Method(init, step)
+    def per_particle(function, memory):  # the stored sets come first
+        return np.moveaxis(function(np.moveaxis(memory, 1, 0)), 0, 1)
+
+    return Method(init, step, per_particle)

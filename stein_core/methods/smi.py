@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import Forces, flow, interact
+from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import FORCE_SCALES, METHODS, Knob
+from stein_core.registry import FORCE_SCALES, METHODS
 
 SCALE = Knob("force_scale", "paper", label="force scale", choices=FORCE_SCALES, help="how alpha is counted")
 

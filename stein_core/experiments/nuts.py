@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import NUTS
 
+from stein_core.errors import short
+from stein_core.knobs import Knob
 from stein_core.machine import bytes_allowed
 from stein_core.recipe import Spec, check_knobs, target_of
-from stein_core.registry import TARGETS, Knob, short
+from stein_core.registry import TARGETS
 from stein_core.runner import make_room
 
 CHUNK_SECONDS = 0.1  # of the warm-up between two reports, and two chances to stop

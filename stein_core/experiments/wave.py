@@ -14,10 +14,11 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 
-from stein_core.bands import band, function_values, lppd
 from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region, wave_training
+from stein_core.experiments.bands import band, function_values, lppd
+from stein_core.knobs import Knob, PointsKnob
 from stein_core.models import numpyro_density
-from stein_core.registry import TARGETS, Knob, PointsKnob
+from stein_core.registry import TARGETS
 from stein_core.types import Target
 
 WIDTHS = range(1, 101)

@@ -1,0 +1,96 @@
+"""Facts: what an entry of a registry says about itself beside its name. One frozen dataclass a registry.
+
+A fact has its default here and nowhere else. A fact that is not listed here is refused when an entry is registered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Facts of every entry. listed: whether pages offer it to everybody."""
+
+    listed: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetFacts(Facts):
+    """Facts of a target.
+
+    dims: the least and the largest dimension. default_dim: the dimension without a choice. dim_step: dimensions are
+    multiples of it. check_dim: raises ValueError for a dimension that the target does not have. pads: the factory takes
+    a mask. sampled: it may have an exact sampler; False saves building it to find out. measures: (spec, particles,
+    knobs) -> further columns of a sweep's row.
+    """
+
+    dims: tuple[int, int]
+    default_dim: int
+    dim_step: int = 1
+    check_dim: Callable[[int], Any] | None = None
+    pads: bool = False
+    sampled: bool = True
+    measures: Callable[..., dict[str, float]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFacts(Facts):
+    """Facts of a method.
+
+    guides: the guides that it allows, its default first. single: it has one particle. kernel: particles interact
+    through the kernel. optimizers: its own optimisers, the first is taken. exact: it needs exact draws of the target.
+    check: (spec, knobs) -> None, raises ValueError. For sweeps: noisy: (choices) -> whether the force at one place
+    changes from step to step, None when only a guide's draws make it noisy. stages: most stages of step sizes. least:
+    (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the
+    number of its steps. stack: methods with an equal name share state and guide, and run in one batch.
+    """
+
+    guides: tuple[str, ...]
+    single: bool = False
+    kernel: bool = True
+    optimizers: tuple[str, ...] = ()
+    exact: bool = False
+    check: Callable[..., None] | None = None
+    noisy: Callable[[Mapping[str, Any]], bool] | None = None
+    stages: int | None = None
+    least: Callable[[Mapping[str, Any]], float] = lambda knobs: 0
+    rounds: int = 0
+    stack: str = ""
+
+    @property
+    def interacts(self) -> bool:
+        """Whether particles feel each other through the kernel."""
+        return self.kernel and not self.single
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuideFacts(Facts):
+    """Facts of a guide. size: (dimension of theta) -> number of parameters of one guide, in plain arithmetic, for the
+    dimension may be traced. has_density: False for a point mass."""
+
+    size: Callable[[Any], Any]
+    has_density: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelFacts(Facts):
+    """Facts of a kernel. argument: "distance" for f(u), "inner" for f(s)."""
+
+    argument: str = "distance"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosticFacts(Facts):
+    """Facts of a diagnostic. log: a plot wants a log axis. live: it is a read-out beside a moving picture."""
+
+    log: bool = False
+    live: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepFacts(Facts):
+    """Facts of a sweep. stop: its rule to stop, a `batches.Stop`; None is the default rule."""
+
+    stop: Any = None

@@ -1,0 +1,47 @@
+"""The wheel, in an empty environment outside the clone, as somebody installs it who has no clone."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.long
+def test_the_wheel_installs_serves_and_computes(tmp_path):
+    clone = shutil.copytree(ROOT, tmp_path / "clone", ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__"))
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, clone], check=True)
+    (wheel,) = tmp_path.glob("steinlab-*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    binaries = tmp_path / "env" / "bin"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*command):
+        return subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
+
+    run(binaries / "pip", "install", "-q", wheel)
+    assert "two_gaussians" in run(binaries / "steinlab", "list")
+    assert str(tmp_path) in run(binaries / "python", "-c", "import app; print(app.__file__)")
+    said = tmp_path / "log"
+    with said.open("w") as log:
+        command = [binaries / "steinlab", "serve", "--port", "0"]
+        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+    try:
+        until, page = time.monotonic() + 120, ""
+        while not (address := re.search(r"http://localhost:\d+/app", said.read_text())):
+            assert time.monotonic() < until and server.poll() is None, said.read_text()
+            time.sleep(0.5)
+        page = urllib.request.urlopen(f"{address[0]}?page=lessons", timeout=60).read().decode()
+        assert "Steinlab" in page
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert "Traceback" not in said.read_text() and "Error" not in said.read_text(), said.read_text()
