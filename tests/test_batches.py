@@ -60,6 +60,7 @@ def test_a_lane_is_the_run_alone(method, knobs):
     assert_alone(recipes[1], result)
 
 
+@pytest.mark.long
 def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program, with six particles in eight
     dimensions: each is the run alone."""

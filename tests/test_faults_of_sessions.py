@@ -204,6 +204,7 @@ os._exit(0)  # as the server does
 """
 
 
+@pytest.mark.long
 def test_no_large_package_is_imported_once_visitors_come():
     """Two threads that import parts of one package at the same time failed once in a while: Panel's look whether "" is a
     figure of HoloViews, while a lesson's first cell imported that."""

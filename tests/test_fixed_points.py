@@ -115,6 +115,7 @@ def test_stability_is_that_of_the_whole_jacobian(dim, alphas):
     assert held == [point.stable for point in points] == [True, False]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule, alpha, wide, narrow", [("median_log", 1.5, 1.59, 0.14), ("numpyro", 6.0, 1.61, 0.13)])
 def test_beyond_it_both_locations_go_to_the_centre(rule, alpha, wide, narrow):
     """From random starts: one guide is wide and the other narrow on one axis, both have the target's width across it."""

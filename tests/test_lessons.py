@@ -75,6 +75,7 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
             pytest.fail(rf"no \u, \x, \N or triple quotes in text: `panel serve` would not start. In: {source[:200]}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
 def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     monkeypatch.setenv("STEINLAB_FAST", "1")
@@ -92,6 +93,7 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     assert [list(registry) for registry in REGISTRIES] == names  # they are the whole server's
 
 
+@pytest.mark.long
 def test_a_notebook_runs_in_a_kernel(monkeypatch):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     monkeypatch.setenv("STEINLAB_FAST", "1")

@@ -59,6 +59,7 @@ def said(monkeypatch):
     return texts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", PAGES)
 def test_every_link_opens_a_page(key, said, tmp_path):
     def link_of(query):

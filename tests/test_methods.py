@@ -29,6 +29,7 @@ def settled(recipes, stop):
 # ---------------------------------------------------------------- SVGD and damped SVGD on N(0, I)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["svgd", "damped"])
 def test_fifty_particles_have_the_variance_of_ba_et_al(method):
     """Rule `median`: 1 / ((e-1) gamma), Ba et al. Cor. 4; damped: 1."""
@@ -97,6 +98,7 @@ def profiles():
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_imq_with_a_fixed_bandwidth_collapses_as_the_cube_root_of_the_dimension():
     """Ba et al. 2022, Cor. 6: v ~ d^(-1/3) at sigma = 1 and gamma = 2, with 50 and 100 particles."""
     knobs = {"kernel.name": "imq", "bandwidth.rule": "fixed"}
@@ -116,6 +118,7 @@ def test_imq_with_a_fixed_bandwidth_collapses_as_the_cube_root_of_the_dimension(
 MMD = Spec("gaussian", 1000, "mmd", capacity=8)
 
 
+@pytest.mark.long
 def test_mmd_descent_with_few_particles_is_proposition_7():
     """(n-1)/(n+1) in the 1/n form, for d -> infinity: at d = 1000 what is left is below 0.1%."""
     knobs = {"method.driving": "closed_form", "bandwidth.rule": "median"}
@@ -182,6 +185,7 @@ def test_langevin_has_the_variance_of_its_step_size():
 RESAMPLED = Spec("gaussian", 10, "resampled", optimizer="sgd", capacity=32)
 
 
+@pytest.mark.long
 def test_rounds_are_those_of_the_algorithm():
     """Ba et al. 2022, alg. 1, line by line in float64, from the same initial draws; RBF, bandwidth of what moves."""
     n, d, eta = 4, 10, 0.5
@@ -214,6 +218,7 @@ def test_rounds_are_those_of_the_algorithm():
             state = stepper.advance(state, knobs, 1)
 
 
+@pytest.mark.long
 def test_only_a_resampled_driving_force_undoes_the_collapse():
     """Ba et al. 2022, fig. 2(c), n = 20, step 0.5, start sd 0.45: with Ba's bandwidth both readings of the first line
     rise to about 0.9 and on (d = 10). In 40 dimensions the second line stays where SVGD is."""
@@ -235,6 +240,7 @@ def test_only_a_resampled_driving_force_undoes_the_collapse():
 # ---------------------------------------------------------------- SMI
 
 
+@pytest.mark.long
 def test_one_guide_is_exact_in_every_dimension():
     specs = [Spec("gaussian", d, "smi", draws=1, capacity=1) for d in range(1, 101)]
     runs = settled([Recipe(spec, {"method.particles": 1}) for spec in specs], Stop(stages=1, noisy=490, most=490))

@@ -200,6 +200,7 @@ def test_every_preset_is_a_link_without_a_problem(page):
         assert Setup.from_query(parsed(setup.to_query(page.plain)), page.plain)[0] == setup
 
 
+@pytest.mark.long
 def test_a_method_with_stored_sets_grows_too():
     setup = Setup(target="gaussian", methods=("resampled",), knobs={"method.particles": 8})
     run = Run(setup, [compile(setup.spec("resampled", 8))])

@@ -115,6 +115,7 @@ def test_on_threads_every_row_comes_once_with_a_report(undisturbed, tmp_path):
     assert len(run_sweep(recipes[:5], store, STOP)) == 5
 
 
+@pytest.mark.long
 def test_on_a_cluster_of_two_workers(undisturbed, tmp_path):
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     store, reports = Store(tmp_path / "s.sqlite"), []
@@ -139,6 +140,7 @@ def started(path, pause):
     )
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_started_again(undisturbed, tmp_path):
     path = str(tmp_path / "s.sqlite")
     process = started(path, 30)
@@ -154,6 +156,7 @@ def test_killed_in_the_middle_and_started_again(undisturbed, tmp_path):
     assert len(fresh) == len(set(fresh)) == len(rows) - len(before) and len(store.rows()) == len(rows)
 
 
+@pytest.mark.long
 def test_two_processes_on_one_store(undisturbed, tmp_path):
     path = str(tmp_path / "s.sqlite")
     processes = [started(path, 0), started(path, 0)]

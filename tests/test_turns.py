@@ -22,6 +22,7 @@ from stein_core.runner import PIECE, Stepper, in_pieces
 SVGD = Spec("gaussian", 2, "svgd", capacity=32)
 
 
+@pytest.mark.long
 def test_steps_in_pieces_are_the_same_steps():
     stepper, moments = lazy(SVGD), []
     knobs = {"method.step_size": 0.05}

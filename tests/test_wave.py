@@ -69,6 +69,7 @@ def test_density_and_function_against_numpy(name, second_bias):
     np.testing.assert_allclose(target.predict(jnp.float32(theta), jnp.float32(x)), f, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_a_network_of_another_width_leaves_few_programs(counted):
     """Each operation outside a program is one that JAX keeps for good, with its memory maps."""
     grid = np.array([0.0, 1.0])
@@ -118,6 +119,7 @@ def test_points_at_one_place_and_a_width_of_one_are_allowed():
     assert frames[-1].finite and frames[-1].particles.shape == (1, 5)
 
 
+@pytest.mark.long
 def test_one_guide_climbs_as_numpyros_svi_does():
     """The gradient of NumPyro's own ELBO at our start, in expectation; both are Monte Carlo means."""
     stepper = lazy(Spec("wave", dim=FIVE, method="vi", draws=1000))
@@ -258,6 +260,7 @@ def test_recovery_point_of_rows():
     assert len(recovery(particles=(1, 2), seeds=2)) == 6
 
 
+@pytest.mark.long
 def test_a_wide_network_fits_in_a_gigabyte():
     """h = 100, m = 5, L = 100, as the SMI paper runs it: the memory that one step adds to the process."""
     code = (

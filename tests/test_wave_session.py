@@ -26,6 +26,7 @@ TRAINED = WaveSetup(methods=("svgd", "map"))  # the default run's, without what 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
 
+@pytest.mark.long
 def test_a_state_moved_to_another_capacity_keeps_its_particles():
     small, large = (WaveSetup(width=1, knobs={"method.particles": n}) for n in (5, 8))
     one, two = compile(small.spec("svgd")), compile(large.spec("svgd"))
