@@ -58,7 +58,15 @@ SELECT = {
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
 }  # fmt: skip
 
-TOOLBAR = {".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"}}
+TOOLBAR = {
+    ".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"},
+    # On a phone the menu leaves room for the button of the theme.
+    "@media (max-width: 600px)": {
+        ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
+            "minWidth": "0 !important", "flexShrink": "1 !important", "maxWidth": "calc(100vw - 196px)",
+        }
+    },
+}  # fmt: skip
 
 
 def serve() -> None:

@@ -1,0 +1,36 @@
+"""Every page on a phone."""
+
+import time
+
+import pytest
+from chromium import UNCOVERED
+
+pytestmark = pytest.mark.browser
+
+CUT = """() => {
+  const found = [];
+  const walk = root => {
+    for (const e of root.querySelectorAll("*")) {
+      if (e.shadowRoot) walk(e.shadowRoot);
+      const box = e.getBoundingClientRect(), seen = getComputedStyle(e).visibility !== "hidden" && box.width > 0 && box.height > 0;
+      const within = seen && box.left < innerWidth && box.right > 0;  // the closed sidebar waits outside
+      if (within && box.right > innerWidth + 0.5 && e.matches("button, canvas, input, h1, h2, h3, a")) found.push(e.innerText || e.ariaLabel);
+    }
+  };
+  walk(document);
+  return [found, document.documentElement.scrollWidth - innerWidth];
+}"""
+
+
+@pytest.mark.parametrize(
+    "query", ["", *(f"?page={page}" for page in ("lessons", "particles", "location", "collapse", "wave", "notation")), "?page=lessons&lesson=04"]
+)
+def test_nothing_is_cut_off(chromium, server, query):
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(server.url + query)
+    page.wait_for_function(UNCOVERED)
+    page.get_by_role("button", name="Toggle theme").wait_for()
+    time.sleep(3)  # the sidebar goes, and what comes late has come
+    assert page.evaluate(CUT) == [[], 0]
+    context.close()
