@@ -53,17 +53,17 @@ PAGES = {
 }
 FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
+MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a phone
 SELECT = {
-    "minWidth": "0", "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
+    "minWidth": "0", "maxWidth": MENU, "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
 }  # fmt: skip
 
 TOOLBAR = {
     ".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"},
-    # On a phone the menu leaves room for the button of the theme.
     "@media (max-width: 600px)": {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
-            "minWidth": "0 !important", "flexShrink": "1 !important", "maxWidth": "calc(100vw - 196px)",
+            "minWidth": "0 !important", "flexShrink": "1 !important", "maxWidth": MENU,
         }
     },
 }  # fmt: skip

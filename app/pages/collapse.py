@@ -111,7 +111,7 @@ class Collapse:
         self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
         self.reading = pmui.Typography("", variant="body2", margin=(4, 8))
         tabs = list(dict.fromkeys(tab for tab, *_ in QUANTITIES.values()))
-        group = {"size": "small", "margin": (4, 4), "sx": {"flexWrap": "wrap", "& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}}
+        group = {"size": "small", "margin": (4, 4), "sx": {"flexWrap": "wrap", "& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "width": "auto !important"}}}
         self.tabs = pmui.RadioButtonGroup(options=tabs, **group)
         self.variant = pmui.RadioButtonGroup(options={}, **group)
         self.axes = pmui.RadioButtonGroup(options={f"against {label}": name for name, label in AXES.items()}, **group)
