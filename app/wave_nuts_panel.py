@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.job_bar import JobBar, Pausable
+from app.job_bar import STILL, JobBar, Pausable
 from app.jobs import in_background
 from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
 from app.wave_parts import nuts_sentence
@@ -19,7 +19,7 @@ class NutsPanel:
     hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none.
     page: which the job gives way to."""
 
-    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None], page: Pausable):
+    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None], page: Pausable = STILL):
         self.found, self.post, self.failed = found, post, failed
         self.networks: tuple[WaveSetup, ...] = ()
         self.known: list[Compared | None] = []
