@@ -279,18 +279,21 @@ class Session(Worker):
 
             return threads.submit(work)
 
+        begun = []  # holds their Steppers until they are compiled
+
         def scene():
             if not self._waits(ticket):
                 return
             deliver(self._tell, {"scene": self._view.scene(specs)})
             knobs = [{k: v for k, v in self._setup.knobs.items() if k in spec.knobs()} for spec in specs]
-            frames = [start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs)]
-            if all(frames):
-                deliver(self._show_start, specs, frames)
+            begun.extend(start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs))
+            if all(begun):
+                deliver(self._show_start, specs, [frame for _, frame in begun])
 
         def picture():
             steppers = [compile(spec, measure=False) for spec in specs if self._waits(ticket)]
             drawn.result()  # no particle over another target's contours
+            begun.clear()
             deliver(self._ready, steppers)
             submit(metrics)  # behind the first pictures of all who wait
 

@@ -248,6 +248,7 @@ def is_finite(state: State):
 
 
 _steppers: OrderedDict[Any, Stepper] = OrderedDict()
+_begun: weakref.WeakValueDictionary[Any, Stepper] = weakref.WeakValueDictionary()  # see `start`
 _locks: dict[Any, threading.Lock] = {}
 _table = threading.Lock()
 
@@ -263,7 +264,9 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
     with lock:
-        stepper = _kept(spec, key)
+        with _table:
+            known = _steppers.get(key)
+        stepper = known or _begun.get(key) or Stepper(spec)
         fresh = stepper.prepare(look, measure)
         with _table:
             _steppers[key] = stepper
@@ -273,9 +276,9 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
         return stepper
 
 
-def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> Frame | None:
-    """Where a run of `spec` starts (see `Stepper.begin`), long before its program is compiled. None when the program is
-    there already or is being compiled: then the run itself comes at once, or soon."""
+def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> tuple[Stepper, Frame] | None:
+    """Where a run of `spec` starts (see `Stepper.begin`), long before its program is compiled, with the Stepper that
+    `compile` then takes as long as somebody holds it. None when the program is there already or is being compiled."""
     key = (spec, entries_of(spec))
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
@@ -284,20 +287,10 @@ def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> Frame | None:
     if not lock.acquire(blocking=False):
         return None
     try:
-        stepper = _kept(spec, key)
+        stepper = _begun[key] = _begun.get(key) or Stepper(spec)
     finally:
         lock.release()
-    return stepper.begin(seed, knobs)
-
-
-def _kept(spec: Spec, key: Any) -> Stepper:
-    """The Stepper of a key, made if there is none. The key's lock is held."""
-    with _table:
-        known = _steppers.get(key)
-    stepper = known or Stepper(spec)
-    with _table:
-        _steppers[key] = stepper
-    return stepper
+    return stepper, stepper.begin(seed, knobs)
 
 
 def make_room() -> None:
