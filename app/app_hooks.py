@@ -25,8 +25,9 @@ def on_server_loaded(server_context):
     import panel as pn
     from tornado.ioloop import IOLoop
 
-    from app import lessons, notebook, serving, shell  # noqa: F401  (see above)
-    from app.limits import LIMITS
+    from app import lessons, notebook, shell  # noqa: F401  (see above)
+    from app.server import patches as serving
+    from app.server.limits import LIMITS
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
 
@@ -45,7 +46,7 @@ def on_server_loaded(server_context):
     keep_compiled()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare
     gc.collect()
-    gc.freeze()  # see `app.serving.Garbage`
+    gc.freeze()  # see `app.server.patches.Garbage`
 
     def warm():
         time.sleep(FIRST)
@@ -71,7 +72,7 @@ def keep_buffers():
 def on_server_unloaded(server_context):
     """The server ends, at once: Python itself would abort where a thread is in the midst of a compilation. What has been
     computed is on disk already."""
-    from app.jobs import stop
+    from app.server.jobs import stop
 
     stop()
     logging.shutdown()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from panel.custom import JSComponent
 
-from app.heard import Heard, flag, text
+from app.server.messages import Heard, flag, text
 
 HERE = Path(__file__).parent
 

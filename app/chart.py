@@ -16,10 +16,10 @@ from bokeh.model import Model
 from bokeh.models import Plot
 
 from app.figures import COLOURS, take_over
-from app.jobs import STOPPING, Left, Threads, beside
+from app.server.jobs import STOPPING, Left, Threads, beside
 from app.output import Output
 from app.text import BUSY
-from app.turns import TURNS
+from app.server.turns import TURNS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from app.limits import KNOWN, LIMITS
+from app.server.limits import KNOWN, LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
 from stein_core.errors import short, unknown

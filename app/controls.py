@@ -9,7 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
-from app.limits import LIMITS
+from app.server.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}

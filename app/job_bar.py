@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import panel_material_ui as pmui
 
-from app.jobs import LINE, Job, giving_way
+from app.server.jobs import LINE, Job, giving_way
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 

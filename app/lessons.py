@@ -14,7 +14,7 @@ from typing import Any
 
 from panel.viewable import Viewable
 
-from app.jobs import STOPPING, Left, Threads, beside
+from app.server.jobs import STOPPING, Left, Threads, beside
 from app.output import Output
 from app.place import Place, placed
 

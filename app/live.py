@@ -15,11 +15,11 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.controls import WIDTH, NumberField, place, widget
-from app.limits import LIMITS
-from app.serving import soon
+from app.server.limits import LIMITS
+from app.server.patches import soon
 from app.session import FIRST_CAPACITY, Session
 from app.setup import Setup, all_knobs
-from app.stream import Mailbox, Streamer
+from app.server.streaming import Mailbox, Streamer
 from app.views import Stage
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS

@@ -15,7 +15,7 @@ from app.output import Output
 from app.scene import SideBySide
 from app.session import Session, capacity_of
 from app.setup import Setup, all_knobs
-from app.stream import Mailbox, Streamer
+from app.server.streaming import Mailbox, Streamer
 from app.views import Stage
 from stein_core import compile
 from stein_core.errors import unknown

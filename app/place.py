@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.serving import GARBAGE, forget_page, soon
+from app.server.patches import GARBAGE, forget_page, soon
 
 
 @dataclass

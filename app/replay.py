@@ -12,8 +12,8 @@ import panel_material_ui as pmui
 from app.collapse_laws import SIMPLEX, variance_law
 from app.collapse_points import Point
 from app.collapse_run import Figures, Recording, record
-from app.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
-from app.limits import LIMITS
+from app.server.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
+from app.server.limits import LIMITS
 from app.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweeps import canonical

@@ -13,12 +13,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Callable
 
-from app.failures import note
-from app.jobs import Threads
+from app.server.errors import note
+from app.server.jobs import Threads
 from app.run import Run
 from app.scene import SideBySide
 from app.setup import CAPACITY, Setup, all_knobs
-from app.stream import SHARE, Streamer
+from app.server.streaming import SHARE, Streamer
 from app.views import pack
 from app.worker import Pace, Worker
 from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Mapping
 from urllib.parse import urlencode
 
-from app.limits import LIMITS
+from app.server.limits import LIMITS
 from stein_core import GUIDES, METHODS, Recipe, Spec
 from stein_core.errors import short, unknown, whole
 from stein_core.recipe import COMMON, EDITS

@@ -11,7 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.browser import Browser
-from app.limits import LIMITS
+from app.server.limits import LIMITS
 from app.pages.collapse import Collapse
 from app.pages.index import Index
 from app.pages.lessons import Lessons
@@ -19,8 +19,8 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave import WavePage
-from app.serving import VISITORS, detach_busy, forget_page, stay_local
-from app.stream import SHARE
+from app.server.patches import VISITORS, detach_busy, forget_page, stay_local
+from app.server.streaming import SHARE
 from stein_core.errors import unknown
 
 log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class Shell:
 
     def start(self):
         """Only now: until the document is loaded, Panel drops what changes."""
-        gc.freeze()  # see `app.serving.Garbage`
+        gc.freeze()  # see `app.server.patches.Garbage`
         self.pages[self.key].show()
         if self.unknown:
             pn.state.notifications.warning(self.unknown)  # it shows text, not markup

@@ -17,7 +17,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from app.heard import Heard, text
+from app.server.messages import Heard, text
 from app.place import here
 
 HERE = Path(__file__).parent

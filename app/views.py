@@ -7,8 +7,8 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.heard import Heard, flag, number, one_of, point, whole
-from app.serving import Unbusy
+from app.server.messages import Heard, flag, number, one_of, point, whole
+from app.server.patches import Unbusy
 from stein_core import Frame
 
 HERE = Path(__file__).parent

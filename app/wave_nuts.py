@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.jobs import Job
+from app.server.jobs import Job
 from app.wave_measures import AT, Readout, measure
 from app.wave_setup import WaveSetup
 from stein_core.experiments.bands import Band, disagreement

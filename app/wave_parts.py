@@ -9,8 +9,8 @@ import numpy as np
 import panel_material_ui as pmui
 
 from app.controls import WIDTH
-from app.heard import Heard, one_of
-from app.limits import LIMITS
+from app.server.messages import Heard, one_of
+from app.server.limits import LIMITS
 from app.wave_figures import GREY
 from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared

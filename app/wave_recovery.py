@@ -9,8 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.job_bar import STILL, JobBar, Pausable
-from app.jobs import SweepJob, in_background, store
-from app.limits import LIMITS
+from app.server.jobs import SweepJob, in_background, store
+from app.server.limits import LIMITS
 from app.wave_figures import shipped_rows
 from app.wave_parts import CSS
 from stein_core.datasets import WAVE_REGIONS, wave_region

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
-from app.failures import note
-from app.jobs import Threads
-from app.stream import Streamer
+from app.server.errors import note
+from app.server.jobs import Threads
+from app.server.streaming import Streamer
 from app.wave_fit import Fit, moved
 from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of

@@ -10,8 +10,8 @@ import param
 from panel.custom import JSComponent
 
 from app.figures import COLOURS, colours_of
-from app.heard import Heard, flag, number, one_of, pairs, whole
-from app.serving import Unbusy
+from app.server.messages import Heard, flag, number, one_of, pairs, whole
+from app.server.patches import Unbusy
 from app.wave_measures import Seen
 from app.wave_nuts import Compared
 from app.wave_setup import SHOWN, WaveSetup, label_of

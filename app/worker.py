@@ -8,8 +8,8 @@ import threading
 import time
 from typing import Callable
 
-from app.limits import LIMITS
-from app.stream import Streamer
+from app.server.limits import LIMITS
+from app.server.streaming import Streamer
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,10 @@ from checks import until
 from desks import cliff, desk  # noqa: F401  (fixtures)
 from panel.io.state import set_curdoc
 
-from app import jobs, session
+from app import session
+from app.server import jobs
 from app.chart import control
-from app.failures import note
+from app.server.errors import note
 from app.pages.collapse import Collapse
 from stein_core import METHODS, Spec
 from stein_core.machine import bytes_needed

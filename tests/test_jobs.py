@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from checks import until
 
-from app import jobs
+from app.server import jobs
 from app.collapse import SHIPPED, Grid
 from app.collapse_points import points_of
-from app.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
+from app.server.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
 from app.replay import Replay
 from app.wave_nuts import NutsJob
 from app.wave_setup import WaveSetup
@@ -152,7 +152,7 @@ def test_a_recording_gives_way_between_its_frames(monkeypatch):
 def test_the_end_of_the_process_does_not_wait_for_a_sweep(tmp_path):
     script = """
 import time
-from app import jobs
+from app.server import jobs
 from stein_core.store import Store
 kept = Store({path!r})
 jobs.store = lambda: kept
@@ -192,7 +192,7 @@ def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
 def test_sweeps_that_may_run_at_a_time_do_not_wait_for_each_other():
     script = """
 import threading
-from app import jobs
+from app.server import jobs
 release = threading.Event()
 jobs.store = lambda: None
 def run_sweep(recipes, store, stop, executor, report, cancelled, rest):

@@ -18,9 +18,11 @@ from checks import finished
 from panel.io.state import set_curdoc
 
 import stein_core
-from app import job_bar, jobs, scene, serving, session, wave_session, worker
+from app import job_bar, scene, session, wave_session, worker
+from app.server import jobs
+from app.server import patches as serving
 from app.job_bar import JobBar
-from app.limits import KNOWN, LIMITS, Limits
+from app.server.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
 README = Path(__file__).resolve().parents[1] / "app" / "README.md"

@@ -15,9 +15,9 @@ from panel.io.state import set_curdoc
 from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
-from app.heard import Heard
+from app.server.messages import Heard
 from app.lessons import Reading, lessons
-from app.limits import LIMITS
+from app.server.limits import LIMITS
 from app.shell import PAGES, Shell
 from app.wave_parts import Upload
 from app.wave_setup import LONGEST

@@ -16,7 +16,7 @@ from app.collapse_figures import Chart
 from app.collapse_points import Series
 from app.figures import COLOURS, OWN_COLOURS, colours_of
 from app.scene import SideBySide
-from app.serving import stay_local
+from app.server.patches import stay_local
 from app.session import Session
 from app.setup import CAPACITY, Setup, all_knobs
 from app.views import HERE

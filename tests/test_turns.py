@@ -10,12 +10,14 @@ import pytest
 from checks import assert_same_frame, finished, lazy
 from desks import cliff  # noqa: F401  (a fixture)
 
-from app import chart, jobs, turns
+from app import chart
+from app.server import jobs
+from app.server import turns
 from app.chart import IDLE, Chart
-from app.jobs import Left, beside
+from app.server.jobs import Left, beside
 from app.lessons import Cell, Lesson, Reading
 from app.place import Place
-from app.turns import Turns
+from app.server.turns import Turns
 from stein_core import Spec
 from stein_core.runner import PIECE, Stepper, in_pieces
 

@@ -31,8 +31,8 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import websocket_connect
 
-from app import serving
-from app.serving import (
+from app.server import patches as serving
+from app.server.patches import (
     expect_known_models,
     expect_late_messages,
     expect_null_bytes,
@@ -56,7 +56,7 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 
     closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
     finished(serving._on_message(closed, "late"))
-    assert "AssertionError" in caplog.text, "app.serving.expect_late_messages"
+    assert "AssertionError" in caplog.text, "app.server.patches.expect_late_messages"
     caplog.clear()
 
     async def mended():
@@ -74,7 +74,7 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
         application=Mock(),
     )  # fmt: skip
     closed.connection._session = None
-    with pytest.raises(AssertionError):  # else app.serving.expect_second_closing can go
+    with pytest.raises(AssertionError):  # else app.server.patches.expect_second_closing can go
         serving._on_close(closed)
     expect_second_closing()
     ws.WSHandler.on_close(closed)
@@ -101,7 +101,7 @@ def test_bokeh_loses_what_a_thread_tells_while_a_page_is_changed():
         assert at_work.wait(10)
         document.unhold()
         changed.set()
-    assert not heard  # else app.serving.soon can go
+    assert not heard  # else app.server.patches.soon can go
 
 
 def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
@@ -109,7 +109,7 @@ def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
     handler.path, handler.allowed_symlink_directory, handler.default_filename = "a\0b", None, None
     handler.request = SimpleNamespace(path="/static/a%00b")
     name = str(tmp_path / handler.path)
-    with pytest.raises(ValueError):  # else app.serving.expect_null_bytes can go
+    with pytest.raises(ValueError):  # else app.server.patches.expect_null_bytes can go
         serving._validate_absolute_path(handler, str(tmp_path), name)
     monkeypatch.setattr(StaticFileHandler, "validate_absolute_path", serving._validate_absolute_path)
     expect_null_bytes()
@@ -125,7 +125,7 @@ def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
             return ErrorMessage.create("1", repr(error)).content
 
     monkeypatch.setattr(ErrorMessage, "create", classmethod(serving._create_error))
-    assert "Traceback" in told()["traceback"], "app.serving.keep_tracebacks"
+    assert "Traceback" in told()["traceback"], "app.server.patches.keep_tracebacks"
     keep_tracebacks()
     assert told() == {"text": "RuntimeError('no such thing')", "traceback": None}
 
@@ -150,7 +150,7 @@ async def sent_at_once() -> bool:
 
 def test_bokeh_leaves_small_messages_waiting(monkeypatch):
     monkeypatch.setattr(ws.WSHandler, "open", serving._open)
-    assert not finished(sent_at_once()), "app.serving.send_at_once"
+    assert not finished(sent_at_once()), "app.server.patches.send_at_once"
     send_at_once()
     assert finished(sent_at_once())
 
@@ -177,7 +177,7 @@ def test_bokeh_takes_one_page_for_another(monkeypatch):
     for module in (current, io_handlers, code):
         monkeypatch.setattr(module, "patch_curdoc", module.patch_curdoc)
     monkeypatch.setattr(current, "_PATCHED_CURDOCS", [])
-    assert strangers() == [True, True], "app.serving.keep_documents_apart"
+    assert strangers() == [True, True], "app.server.patches.keep_documents_apart"
     keep_documents_apart()
     assert strangers() == [False, False]
 
@@ -188,7 +188,7 @@ def test_bokeh_warns_of_a_model_that_it_knows():
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", BokehUserWarning)
         assert Deserializer([model]).decode(described) is model and model.text == ""
-        assert len(heard) == 1, "app.serving.expect_known_models"
+        assert len(heard) == 1, "app.server.patches.expect_known_models"
         expect_known_models()
         Deserializer([model]).decode(described)
     assert len(heard) == 1

@@ -32,9 +32,9 @@ from pyviz_comms import Comm
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
-from app import serving
+from app.server import patches as serving
 from app.notebook import stay_offline
-from app.serving import (
+from app.server.patches import (
     Unbusy,
     begin_busy_cleanup,
     detach_busy,
@@ -54,7 +54,7 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
     handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
     with suppress(HTTPError):
         serving._parse_url_path(handler, "never_asked_for/a/css/b")
-    assert sys.modules.pop("never_asked_for", None), "app.serving.import_nothing"
+    assert sys.modules.pop("never_asked_for", None), "app.server.patches.import_nothing"
     monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", serving._parse_url_path)
     import_nothing()
     there = "panel.template.material/MaterialTemplate/_css/material.css"
@@ -83,7 +83,7 @@ def test_panel_leaves_a_failed_write_unread(caplog):
         gc.collect()
 
     finished(cut(lambda: None))
-    assert "never retrieved" in caplog.text, "app.serving.expect_failed_writes"
+    assert "never retrieved" in caplog.text, "app.server.patches.expect_failed_writes"
     caplog.clear()
     finished(cut(expect_failed_writes))
     assert not caplog.text
@@ -113,7 +113,7 @@ def heard_after() -> int:
 
 def test_panel_collects_changes_for_a_twentieth_of_a_second(monkeypatch):
     monkeypatch.setattr(Syncable, "_debounce", Syncable._debounce)  # to have it back
-    assert heard_after() == 50, "app.serving.hear_at_once"
+    assert heard_after() == 50, "app.server.patches.hear_at_once"
     hear_at_once()
     assert heard_after() == 0
 
@@ -122,7 +122,7 @@ def test_panel_is_busy_with_every_message():
     plain, mended = Plain(), Mended()
     for component in (plain, mended):
         component._process_bokeh_event(Document(), None)
-    assert plain.busy is True, "app.serving.Unbusy"
+    assert plain.busy is True, "app.server.patches.Unbusy"
     assert mended.busy is False
 
 
@@ -145,7 +145,7 @@ def test_panel_searches_for_garbage_after_every_page(monkeypatch):
     document.destroy(None)
     for search in scheduled:
         search()
-    assert searched.called, "app.serving.Garbage"
+    assert searched.called, "app.server.patches.Garbage"
 
 
 def alive(mend) -> bool:
@@ -159,7 +159,7 @@ def alive(mend) -> bool:
 
 
 def test_a_page_stays_subscribed_to_busy_for_ever():
-    assert alive(lambda page: None), "app.serving.detach_busy"
+    assert alive(lambda page: None), "app.server.patches.detach_busy"
     assert not alive(detach_busy)
 
 
@@ -181,7 +181,7 @@ def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
-    assert known_after_its_session(lambda document: None), "app.serving.forget_page"
+    assert known_after_its_session(lambda document: None), "app.server.patches.forget_page"
     assert not known_after_its_session(forget_page)
 
 
@@ -208,7 +208,7 @@ def kept_by_busy_cleanup(begin) -> bool:
 
 
 def test_panel_keeps_the_first_page_that_was_busy():
-    assert kept_by_busy_cleanup(lambda: None), "app.serving.begin_busy_cleanup"
+    assert kept_by_busy_cleanup(lambda: None), "app.server.patches.begin_busy_cleanup"
     assert not kept_by_busy_cleanup(begin_busy_cleanup)
 
 
@@ -221,7 +221,7 @@ def addresses(document: Document) -> list[str]:
 def test_a_document_without_a_session_asks_a_cdn():
     plain, mended = Document(), Document()
     stay_local(mended)
-    assert any(url.startswith("https://") for url in addresses(plain)), "app.serving.stay_local"
+    assert any(url.startswith("https://") for url in addresses(plain)), "app.server.patches.stay_local"
     assert addresses(mended) and not any(url.startswith("https://") for url in addresses(mended))
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_is_too_large_is_not_expected():
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])
 def test_a_link_with_a_number_that_is_none_stops_a_page(value):
-    with pytest.raises(ValueError):  # else app.serving.leave_links_alone can go
+    with pytest.raises(ValueError):  # else app.server.patches.leave_links_alone can go
         parse_query(f"?a={value}")
     leave_links_alone()
     try:

@@ -5,8 +5,9 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app import jobs, wave_nuts, wave_nuts_panel
-from app.jobs import SweepJob
+from app import wave_nuts, wave_nuts_panel
+from app.server import jobs
+from app.server.jobs import SweepJob
 from app.wave_figures import narrowing, shipped_rows, spreads
 from app.wave_measures import AT, GAP, Seen, measure, seen
 from app.wave_nuts import NutsJob

@@ -13,7 +13,7 @@ from panel.io.state import set_curdoc
 
 from app import wave_session
 from app.shell import Shell
-from app.stream import Streamer
+from app.server.streaming import Streamer
 from app.wave_figures import shipped_rows
 from app.wave_measures import seen
 from app.wave_session import WaveSession, moved

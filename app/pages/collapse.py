@@ -16,10 +16,10 @@ from app.collapse_laws import curves_of, laws_of
 from app.collapse_points import Point, all_series, points_of, table_of
 from app.collapse_settings import CHOICE, Settings
 from app.job_bar import progress
-from app.jobs import LINE, SweepJob, in_background, store
+from app.server.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
-from app.serving import soon
-from app.stream import Mailbox
+from app.server.patches import soon
+from app.server.streaming import Mailbox
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 DAMAGED = "The file of the runs computed on this machine was damaged: it is set aside, and a new one is begun."

@@ -10,12 +10,12 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.custom import JSComponent
 
-from app.heard import Heard, one_of
+from app.server.messages import Heard, one_of
 from app.lessons import Lesson, Reading, Result, lessons
 from app.place import Place
-from app.serving import soon
+from app.server.patches import soon
 from app.text import BUSY, Text, code_html, markdown_html, prose
-from app.turns import TURNS
+from app.server.turns import TURNS
 from stein_core.errors import short, whole
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}

@@ -12,8 +12,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.job_bar import BUTTON, Pausable
-from app.serving import soon
-from app.stream import Mailbox, Streamer
+from app.server.patches import soon
+from app.server.streaming import Mailbox, Streamer
 from app.wave_controls import Controls
 from app.wave_figures import Widths, narrowing, shipped_rows, spreads
 from app.wave_nuts_panel import NutsPanel

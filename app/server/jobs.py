@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Callable, Iterator
 
-from app.failures import note
-from app.limits import LIMITS
-from app.stream import SHARE
+from app.server.errors import note
+from app.server.limits import LIMITS
+from app.server.streaming import SHARE
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
 from stein_core.runner import in_pieces

@@ -28,8 +28,8 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
-from app.limits import LIMITS
-from app.stream import SHARE
+from app.server.limits import LIMITS
+from app.server.streaming import SHARE
 from stein_core.machine import trim_memory
 
 log = logging.getLogger(__name__)
