@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Mapping
 from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
+from app.server.folders import ASSETS
 from app.server.limits import KNOWN, LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.batches import Stop
@@ -22,7 +22,7 @@ STOP = Stop()
 MOST_SEEDS = 20
 # What ships can be shown, however little a server computes.
 MOST_RUNS, MOST_PARTICLES = (max(getattr(LIMITS, name), KNOWN[f"STEINLAB_{name.upper()}"][0]) for name in ("runs", "particles"))
-SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "variance_collapse.json"
+SHIPPED = ASSETS / "variance_collapse.json"
 PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
 
 # quantity -> (tab, label, short label, log y axis); the columns of a row that the page draws.

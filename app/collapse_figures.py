@@ -21,16 +21,14 @@ from bokeh.plotting import figure
 from app.collapse import AXES, QUANTITIES, RESVGD, Grid
 from app.collapse_laws import Curve
 from app.collapse_points import Point, Series, names_of, place
-from app.figures import COLOURS, colours_of
+from app.ui.colours import COLOURS, GREY, TICKS, colours_of
 
 # With 7 colours these are 56 series that differ.
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
-GREY = "#888888"
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
 TOOLTIP = """<div style="font-size: 12px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
-SHORT = "const x = +tick.toPrecision(3); return x && Math.abs(x) < 1e-3 ? x.toExponential() : String(x)"  # 0.05, 20, 1e-7
 POINTS = ("x", "y", "low", "high", "colour", "marker", "fill", "size", "label", "d", "n", "settings", "value", "law", "runs")
 
 
@@ -62,7 +60,7 @@ class Chart:
         made.axis.axis_label_text_font_style = "normal"
         made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "13px", "12px"
         made.axis.major_label_policy = NoOverlap(min_distance=6)
-        made.axis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.axis.formatter = CustomJSTickFormatter(code=TICKS)
         made.xaxis.ticker = FixedTicker(minor_ticks=[])
         if self.log:
             made.yaxis.ticker = made.ygrid.ticker = FixedTicker()

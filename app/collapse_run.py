@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Span
 from bokeh.plotting import figure
 
-from app.collapse_figures import GREY, SHORT
+from app.ui.colours import GREY, TICKS
 from stein_core import Recipe, stream, target_of
 
 SHOTS = 60  # kept of a run, geometrically spaced: most happens at first
@@ -97,7 +97,7 @@ class Figures:
 
     def _timed(self, title: str, **options):
         made = self._small(title, x_axis_type="log", **options)
-        made.xaxis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.xaxis.formatter = CustomJSTickFormatter(code=TICKS)
         made.xaxis.axis_label, made.xaxis.axis_label_text_font_style = "step", "normal"
         cursor = Span(dimension="height", line_color=GREY, line_width=1.5)
         made.add_layout(cursor)
@@ -116,7 +116,7 @@ class Figures:
 
     def _forces(self):
         made = self._timed("size of the forces", y_axis_type="log")
-        made.yaxis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
         looks = {"attract": ("#0072B2", "dashed"), "repulse": ("#D55E00", "dotted"), "total": (GREY, "solid")}
         for name, (colour, dash) in looks.items():
             label = {"attract": "attraction", "repulse": "repulsion", "total": "sum"}[name]

@@ -14,12 +14,13 @@ from typing import Any
 
 from panel.viewable import Viewable
 
+from app.server.folders import NOTEBOOKS
 from app.server.jobs import STOPPING, Left, Threads, beside
 from app.output import Output
 from app.place import Place, placed
 
 log = logging.getLogger(__name__)
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = NOTEBOOKS
 RUNNERS = Threads(32, "lesson")  # most of which rest where pages play
 
 

@@ -7,14 +7,14 @@ import html
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import WIDTH, NumberField, place, widget
+from app.server.folders import ASSETS
+from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from app.server.limits import LIMITS
 from app.server.patches import soon
 from app.session import FIRST_CAPACITY, Session
@@ -24,7 +24,7 @@ from app.views import Stage
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS
 
-PRESETS = json.loads((Path(__file__).resolve().parents[1] / "assets" / "presets.json").read_text())
+PRESETS = json.loads((ASSETS / "presets.json").read_text())
 PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 BUTTON = {"size": "small", "margin": (4, 4)}

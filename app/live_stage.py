@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import place as set_widget
-from app.controls import widget
+from app.ui.knob_widgets import place as set_widget
+from app.ui.knob_widgets import widget
 from app.output import Output
 from app.scene import SideBySide
 from app.session import Session, capacity_of

@@ -18,10 +18,10 @@ import panel.reactive
 from app.chart import Chart
 from app.lessons import read_lesson, texts
 from app.live_stage import LiveStage
-from app.output import Output
+from app.output import Output, prose
 from app.place import here
 from app.setup import Setup
-from app.text import markdown_html, prose
+from app.ui.text import markdown_html
 from stein_core import keep_compiled
 
 __all__ = ["chart", "hidden", "stage", "start", "steps", "table"]

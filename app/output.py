@@ -5,7 +5,7 @@ from __future__ import annotations
 import panel as pn
 
 from app.place import here
-from app.text import markdown_html, prose
+from app.ui.text import CSS, Text, markdown_html
 
 
 class Output(pn.Column):
@@ -54,3 +54,11 @@ class Output(pn.Column):
         if self.markdown:
             return {"text/markdown": self.markdown}, {}
         return super()._repr_mimebundle_(include, exclude)
+
+
+def prose(source: str, **params):
+    """A component with this HTML."""
+    params = {"sizing_mode": "stretch_width", "margin": (4, 8), **params}
+    if here().jupyter:  # Jupyter draws formulas in Markdown only
+        return pn.pane.HTML(f'<div class="prose">{source}</div>', stylesheets=[CSS], **params)
+    return Text(html=source, **params)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 
 import numpy as np
 
-from app.figures import COLOURS, OWN_COLOURS
+from app.server.folders import ASSETS
+from app.ui.colours import COLOURS, OWN_COLOURS
 from app.scene import density
 from app.setup import Setup
 from stein_core import Frame, Stepper, compile
 
-FILE = Path(__file__).resolve().parents[1] / "assets" / "particles.svg"
+FILE = ASSETS / "particles.svg"
 SETUP = Setup(
     "banana", ("svgd", "smi"), draws=50,
     knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from app.figures import colours_of
+from app.ui.colours import colours_of
 from app.run import Run
 from app.views import Panel, rows
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
-from app.browser import Browser
+from app.ui.browser import Browser
 from app.server.limits import LIMITS
 from app.pages.collapse import Collapse
 from app.pages.index import Index

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from app.controls import WIDTH, NumberField, place, widget
-from app.job_bar import BUTTON
+from app.ui.knob_widgets import WIDTH, NumberField, place, widget
+from app.ui.job_bar import BUTTON
 from app.wave_parts import CHOICE, OWN, PRESETS, Upload
 from app.wave_setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
 from stein_core.experiments.wave import WIDTHS

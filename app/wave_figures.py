@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from app.collapse_figures import SHORT
+from app.server.folders import ASSETS
+from app.ui.colours import GREY, TICKS
 from app.wave_setup import SHOWN, TWO_ROWS, label_of
 from app.wave_stage import COLOUR_OF
 from stein_core.experiments.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
-GREY = "#808080"
-ASSETS = Path(__file__).resolve().parents[1] / "assets"
 CLAIM = {"svgd": True, "annealed": True, "smi": False}  # whose band the SMI paper says narrows from h = 5 to h = 100
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 
@@ -38,7 +36,7 @@ class Widths:
         made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "12px", "11px"
         made.axis.minor_tick_line_color = None
         made.xaxis.axis_label, made.yaxis.axis_label = "number of weights", "mean width of f"
-        made.axis.formatter = CustomJSTickFormatter(code=SHORT)
+        made.axis.formatter = CustomJSTickFormatter(code=TICKS)
         self.lines = ColumnDataSource({"xs": [], "ys": [], "colour": []})
         self.dots = ColumnDataSource({name: [] for name in DOTS})
         made.multi_line("xs", "ys", source=self.lines, line_color="colour", line_width=1.5, line_alpha=0.7)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from app.server.folders import ASSETS
 from app.server.jobs import Job
 from app.wave_measures import AT, Readout, measure
 from app.wave_setup import WaveSetup
@@ -16,7 +16,6 @@ from stein_core.experiments.bands import Band, disagreement
 from stein_core.experiments.nuts import Reference, load_reference, run_nuts
 from stein_core.experiments.wave import GRID, dim_of
 
-ASSETS = Path(__file__).resolve().parents[1] / "assets"
 AGREE = 1.05  # R-hat above which chains are said to disagree
 CHAINS, WARMUP, SAMPLES = 4, 500, 500
 KEPT = 20  # references computed here that the server remembers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.job_bar import STILL, JobBar, Pausable
+from app.ui.job_bar import STILL, JobBar, Pausable
 from app.server.jobs import in_background
 from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
 from app.wave_parts import nuts_sentence

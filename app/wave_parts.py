@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import panel_material_ui as pmui
 
-from app.controls import WIDTH
+from app.ui.knob_widgets import WIDTH
 from app.server.messages import Heard, one_of
 from app.server.limits import LIMITS
-from app.wave_figures import GREY
+from app.ui.colours import GREY
 from app.wave_measures import Readout
 from app.wave_nuts import AGREE, Compared
 from app.wave_session import Picture

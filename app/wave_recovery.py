@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.job_bar import STILL, JobBar, Pausable
+from app.ui.job_bar import STILL, JobBar, Pausable
 from app.server.jobs import SweepJob, in_background, store
 from app.server.limits import LIMITS
 from app.wave_figures import shipped_rows

@@ -9,7 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.figures import COLOURS, colours_of
+from app.ui.colours import COLOURS, colours_of
 from app.server.messages import Heard, flag, number, one_of, pairs, whole
 from app.server.patches import Unbusy
 from app.wave_measures import Seen

@@ -11,12 +11,13 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from app.server.folders import ASSETS
 from app.wave_setup import SHOWN, STEPS, WaveSetup
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.commands import versions
 from stein_core.sweeps import canonical
 
-SHIPPED = Path(__file__).resolve().parents[1] / "assets" / "wave_trained.npz"
+SHIPPED = ASSETS / "wave_trained.npz"
 
 
 def is_shipped(setup: WaveSetup) -> bool:

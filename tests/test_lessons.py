@@ -19,7 +19,7 @@ from bokeh.models import Plot
 from bokeh.plotting import figure
 
 from app.chart import IDLE, Chart
-from app.figures import take_over
+from app.ui.bokeh_update import take_over
 from app.lessons import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
 from app.pages.index import SENTENCES, front
@@ -28,7 +28,7 @@ from app.place import Place, placed
 from app.references import CORRECTIONS
 from app.setup import Setup
 from app.shell import PAGES, fields, page_of
-from app.text import markdown_html
+from app.ui.text import markdown_html
 from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.__main__ import main
 

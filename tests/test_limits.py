@@ -18,10 +18,11 @@ from checks import finished
 from panel.io.state import set_curdoc
 
 import stein_core
-from app import job_bar, scene, session, wave_session, worker
+from app.ui import job_bar
+from app import scene, session, wave_session, worker
 from app.server import jobs
 from app.server import patches as serving
-from app.job_bar import JobBar
+from app.ui.job_bar import JobBar
 from app.server.limits import KNOWN, LIMITS, Limits
 from app.setup import Setup
 
@@ -53,7 +54,7 @@ def test_a_changed_limit_reaches_sliders_links_and_grids():
     script = """
 from types import SimpleNamespace
 from app.collapse import Grid
-from app.controls import widget
+from app.ui.knob_widgets import widget
 from app.live import PRESETS, Live
 from app.setup import Setup, all_knobs
 from app.wave_setup import WaveSetup

@@ -14,7 +14,7 @@ from app import session
 from app.collapse import Grid
 from app.collapse_figures import Chart
 from app.collapse_points import Series
-from app.figures import COLOURS, OWN_COLOURS, colours_of
+from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
 from app.scene import SideBySide
 from app.server.patches import stay_local
 from app.session import Session
@@ -260,7 +260,7 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():
-    from app.controls import place, widget
+    from app.ui.knob_widgets import place, widget
     from app.scene import SideBySide
 
     for name, knob in all_knobs().items():

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import panel as pn
 import panel_material_ui as pmui
 
-from app.browser import Arrival
+from app.ui.browser import Arrival
 from app.collapse import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
 from app.collapse_figures import Chart
 from app.collapse_laws import curves_of, laws_of
 from app.collapse_points import Point, all_series, points_of, table_of
 from app.collapse_settings import CHOICE, Settings
-from app.job_bar import progress
+from app.ui.job_bar import progress
 from app.server.jobs import LINE, SweepJob, in_background, store
 from app.replay import Replay
 from app.server.patches import soon

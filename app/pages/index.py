@@ -6,7 +6,7 @@ import html
 
 from app.lessons import lessons
 from app.picture import FILE, SETUP
-from app.text import Text
+from app.ui.text import Text
 
 CSS = """
 .prose { max-width: 1080px; margin: 0 auto; }

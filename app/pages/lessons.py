@@ -14,7 +14,8 @@ from app.server.messages import Heard, one_of
 from app.lessons import Lesson, Reading, Result, lessons
 from app.place import Place
 from app.server.patches import soon
-from app.text import BUSY, Text, code_html, markdown_html, prose
+from app.output import prose
+from app.ui.text import BUSY, Text, code_html, markdown_html
 from app.server.turns import TURNS
 from stein_core.errors import short, whole
 

@@ -7,7 +7,7 @@ import re
 
 from app.references import CORRECTIONS, PAPERS
 from app.setup import all_knobs
-from app.text import Text, markdown_html
+from app.ui.text import Text, markdown_html
 from stein_core import (
     BANDWIDTHS,
     DIAGNOSTICS,

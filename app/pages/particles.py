@@ -5,7 +5,7 @@ from __future__ import annotations
 import panel as pn
 import panel_material_ui as pmui
 
-from app.controls import WIDTH
+from app.ui.knob_widgets import WIDTH
 from app.live import KEYS, PRESETS, Live
 from app.scene import SideBySide
 from app.setup import PANELS, Setup

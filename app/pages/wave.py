@@ -11,7 +11,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.job_bar import BUTTON, Pausable
+from app.ui.job_bar import BUTTON, Pausable
 from app.server.patches import soon
 from app.server.streaming import Mailbox, Streamer
 from app.wave_controls import Controls

@@ -41,7 +41,7 @@ ECHOES = """async thumb => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_what_the_server_sets_twice_does_not_come_back_as_a_wish(open_tab, mended):
-    """app/echo.js"""
+    """app/ui/drop_stale_writes.js"""
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "echoless")
@@ -66,7 +66,7 @@ CONNECTION = """() => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_a_new_connection_reads_from_the_start_and_one_that_opens_drops_what_is_said(open_tab, mended):
-    """app/reconnect.js"""
+    """app/ui/reconnect.js"""
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "mended")
@@ -82,7 +82,7 @@ UNLAID = """() => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_a_figure_without_a_layout_is_not_measured(open_tab, mended):
-    """app/unlaid.js"""
+    """app/ui/guard_layout.js"""
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "unlaid")

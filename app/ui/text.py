@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
-import panel as pn
 import param
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -18,7 +17,6 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from app.server.messages import Heard, text
-from app.place import here
 
 HERE = Path(__file__).parent
 CSS = """
@@ -86,14 +84,6 @@ class Text(Heard, JSComponent):
     def hear(self, data) -> None:
         if self.go:
             self.go(data["go"])
-
-
-def prose(source: str, **params):
-    """A component with this HTML."""
-    params = {"sizing_mode": "stretch_width", "margin": (4, 8), **params}
-    if here().jupyter:  # Jupyter draws formulas in Markdown only
-        return pn.pane.HTML(f'<div class="prose">{source}</div>', stylesheets=[CSS], **params)
-    return Text(html=source, **params)
 
 
 def markdown_html(source: str) -> str:
