@@ -12,11 +12,11 @@ import panel_material_ui as pmui
 from app.ui.knob_widgets import place as set_widget
 from app.ui.knob_widgets import widget
 from app.output import Output
-from app.scene import SideBySide
-from app.session import Session, capacity_of
-from app.setup import Setup, all_knobs
+from app.stage.scene import SideBySide
+from app.stage.session import Session, capacity_of
+from app.stage.setup import Setup, all_knobs
 from app.server.streaming import Mailbox, Streamer
-from app.views import Stage
+from app.stage.stage import Stage
 from stein_core import compile
 from stein_core.errors import unknown
 

@@ -20,7 +20,7 @@ from app.lessons import read_lesson, texts
 from app.live_stage import LiveStage
 from app.output import Output, prose
 from app.place import here
-from app.setup import Setup
+from app.stage.setup import Setup
 from app.ui.text import markdown_html
 from stein_core import keep_compiled
 

@@ -14,7 +14,7 @@ from app.collapse_points import Point
 from app.collapse_run import Figures, Recording, record
 from app.server.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
 from app.server.limits import LIMITS
-from app.setup import Setup
+from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweeps import canonical
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
-from app.worker import Pace
+from app.stage.worker import Pace
 from stein_core import Spec, State, Stepper
 
 

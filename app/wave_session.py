@@ -15,7 +15,7 @@ from app.wave_measures import Seen, seen
 from app.wave_setup import STEPS, WaveSetup, label_of
 from app.wave_stage import pack
 from app.wave_trained import is_shipped, shipped_state
-from app.worker import Worker
+from app.stage.worker import Worker
 from stein_core import Spec, Stepper, compile
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
-SCRIPTS = ("svg.js", "draw.js", "background.js", "wave_draw.js", "wave.js")
+SCRIPTS = ("stage/svg.js", "stage/draw.js", "stage/background.js", "wave_draw.js", "wave.js")
 COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
 
 

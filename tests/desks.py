@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from app.session import Session
-from app.setup import Setup
+from app.stage.session import Session
+from app.stage.setup import Setup
 from stein_core import TARGETS
 from stein_core.types import Target
 

@@ -12,7 +12,7 @@ from app.collapse_laws import curves_of, draws_error, law_at, laws_of, quantity_
 from app.collapse_points import all_series, names_of, points_of, series_of
 from app.collapse_run import record
 from app.replay import goals_of, link_of
-from app.setup import Setup
+from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
 from stein_core.store import Store
 from stein_core.sweeps import canonical, key_of, run_sweep

@@ -15,7 +15,7 @@ from checks import until
 from desks import cliff, desk  # noqa: F401  (fixtures)
 from panel.io.state import set_curdoc
 
-from app import session
+from app.stage import session
 from app.server import jobs
 from app.chart import control
 from app.server.errors import note

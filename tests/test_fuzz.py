@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.collapse import AXES, QUANTITIES, read_link
-from app.setup import Setup, all_knobs
+from app.stage.setup import Setup, all_knobs
 from app.wave_setup import LONGEST, WaveSetup, read_points
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli

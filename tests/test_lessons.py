@@ -26,7 +26,7 @@ from app.pages.index import SENTENCES, front
 from app.pages.notation import SYMBOLS, everything, symbols
 from app.place import Place, placed
 from app.references import CORRECTIONS
-from app.setup import Setup
+from app.stage.setup import Setup
 from app.shell import PAGES, fields, page_of
 from app.ui.text import markdown_html
 from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS

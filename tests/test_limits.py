@@ -19,12 +19,13 @@ from panel.io.state import set_curdoc
 
 import stein_core
 from app.ui import job_bar
-from app import scene, session, wave_session, worker
+from app.stage import scene, session, worker
+from app import wave_session
 from app.server import jobs
 from app.server import patches as serving
 from app.ui.job_bar import JobBar
 from app.server.limits import KNOWN, LIMITS, Limits
-from app.setup import Setup
+from app.stage.setup import Setup
 
 README = Path(__file__).resolve().parents[1] / "app" / "README.md"
 
@@ -55,8 +56,8 @@ def test_a_changed_limit_reaches_sliders_links_and_grids():
 from types import SimpleNamespace
 from app.collapse import Grid
 from app.ui.knob_widgets import widget
-from app.live import PRESETS, Live
-from app.setup import Setup, all_knobs
+from app.stage.live_page import PRESETS, Live
+from app.stage.setup import Setup, all_knobs
 from app.wave_setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])

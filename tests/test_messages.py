@@ -21,7 +21,7 @@ from app.server.limits import LIMITS
 from app.shell import PAGES, Shell
 from app.wave_parts import Upload
 from app.wave_setup import LONGEST
-from app.worker import Worker
+from app.stage.worker import Worker
 
 LINKED = st.sampled_from(["lesson", "cell", "show", "x", "y", "axis", "page", "theme"]) | FIELDS
 TEXTS = st.one_of(WORDS, LISTS, st.sampled_from([*PAGES, *lessons(), "attract", "dark", "9" * 5000, "-1"]))

@@ -8,10 +8,10 @@ import pytest
 
 from app.pages.location import Location
 from app.pages.particles import Particles
-from app.run import Run
-from app.session import FIRST_CAPACITY
-from app.setup import MOST_CHANGES, Setup
-from app.views import rows
+from app.stage.run import Run
+from app.stage.session import FIRST_CAPACITY
+from app.stage.setup import MOST_CHANGES, Setup
+from app.stage.wire import rows
 from stein_core import collect, compile
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}

@@ -10,16 +10,16 @@ from bokeh.document import Document
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
-from app import session
+from app.stage import session
 from app.collapse import Grid
 from app.collapse_figures import Chart
 from app.collapse_points import Series
 from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
-from app.scene import SideBySide
+from app.stage.scene import SideBySide
 from app.server.patches import stay_local
-from app.session import Session
-from app.setup import CAPACITY, Setup, all_knobs
-from app.views import HERE
+from app.stage.session import Session
+from app.stage.setup import CAPACITY, Setup, all_knobs
+from app.stage.stage import HERE
 from app.wave_stage import COLOUR_OF
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
@@ -261,7 +261,7 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():
     from app.ui.knob_widgets import place, widget
-    from app.scene import SideBySide
+    from app.stage.scene import SideBySide
 
     for name, knob in all_knobs().items():
         heard = []

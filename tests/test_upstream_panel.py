@@ -59,7 +59,7 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
     import_nothing()
     there = "panel.template.material/MaterialTemplate/_css/material.css"
     assert ComponentResourceHandler.parse_url_path(handler, there).endswith("template/material/material.css")
-    for nonsense in ("never_asked_for/a/css/b", "/a/css/b", ".git/a/css/b", "app.views/Stage/_resources/", "app.views", "os/path/css"):
+    for nonsense in ("never_asked_for/a/css/b", "/a/css/b", ".git/a/css/b", "app.stage.stage/Stage/_resources/", "app.stage.stage", "os/path/css"):
         with pytest.raises(HTTPError):
             ComponentResourceHandler.parse_url_path(handler, nonsense)
     assert "never_asked_for" not in sys.modules

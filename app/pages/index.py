@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from app.lessons import lessons
-from app.picture import FILE, SETUP
+from app.stage.picture import FILE, SETUP
 from app.ui.text import Text
 
 CSS = """

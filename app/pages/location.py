@@ -8,12 +8,12 @@ import numpy as np
 import panel_material_ui as pmui
 from scipy.special import expit
 
-from app.live import KEYS, PRESETS, Live
-from app.run import Run
-from app.scene import card, density
-from app.session import FIRST_CAPACITY
-from app.setup import Setup
-from app.views import Panel, rows
+from app.stage.live_page import KEYS, PRESETS, Live
+from app.stage.run import Run
+from app.stage.scene import card, density
+from app.stage.session import FIRST_CAPACITY
+from app.stage.setup import Setup
+from app.stage.wire import Panel, rows
 from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
@@ -46,7 +46,7 @@ def background_of(axis: str) -> int:
 
 
 class Spaces:
-    """The view: SMI's locations, SMI's scales on the chosen axis, SVGD's locations. See `app.scene.SideBySide`."""
+    """The view: SMI's locations, SMI's scales on the chosen axis, SVGD's locations. See `app.stage.scene.SideBySide`."""
 
     def __init__(self, axis: str):
         self.axis = axis
@@ -90,7 +90,7 @@ class Spaces:
 
 
 def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
-    """What the scale card draws of a frame, (m, 8) as in `app.views.Panel`: the scale coordinates of the first two
+    """What the scale card draws of a frame, (m, 8) as in `app.stage.wire.Panel`: the scale coordinates of the first two
     dimensions, and the forces on u pushed forward to them."""
     d = frame.locations.shape[1]
     shown = slice(d, d + min(d, 2))

@@ -6,7 +6,7 @@ import html
 import re
 
 from app.references import CORRECTIONS, PAPERS
-from app.setup import all_knobs
+from app.stage.setup import all_knobs
 from app.ui.text import Text, markdown_html
 from stein_core import (
     BANDWIDTHS,

@@ -6,9 +6,9 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.ui.knob_widgets import WIDTH
-from app.live import KEYS, PRESETS, Live
-from app.scene import SideBySide
-from app.setup import PANELS, Setup
+from app.stage.live_page import KEYS, PRESETS, Live
+from app.stage.scene import SideBySide
+from app.stage.setup import PANELS, Setup
 from stein_core import METHODS
 
 HELP = f"Click the stage to drop a particle, double-click one (or hover and press Delete) to remove it. {KEYS}"

@@ -269,9 +269,10 @@ VISITORS = Visitors()
 
 def warm_up() -> None:
     """Compile what the first page opens with."""
-    from app import session, wave_session
-    from app.scene import SideBySide
-    from app.setup import Setup
+    from app.stage import session
+    from app import wave_session
+    from app.stage.scene import SideBySide
+    from app.stage.setup import Setup
     from stein_core import compile
 
     setup = Setup()

@@ -27,7 +27,7 @@ LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n
 PART = st.one_of(
     st.sampled_from([
         "app", "ws", "static", "js", "autoload.js", "metadata", "liveness", "favicon.ico", "..", "%2e%2e", "etc", "passwd", "%00",
-        "components", "app.views", "Stage", "_resources", "css", "_dist_root", "extensions", "panel", "login", "logout", "app.py",
+        "components", "app.stage.stage", "Stage", "_resources", "css", "_dist_root", "extensions", "panel", "login", "logout", "app.py",
         "main.py", "sweeps.sqlite", ".git", "~",
     ]),
     LINE.map(lambda text: re.sub(r"[\s?#]", "", text)),

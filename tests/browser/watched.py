@@ -21,7 +21,7 @@ from panel.command import main
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from app.server.streaming import Streamer  # noqa: E402
-from app.worker import Worker  # noqa: E402
+from app.stage.worker import Worker  # noqa: E402
 from stein_core import assembly, runner  # noqa: E402
 
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from app.ui.colours import colours_of
-from app.run import Run
-from app.views import Panel, rows
+from app.stage.run import Run
+from app.stage.wire import Panel, rows
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
 
@@ -24,8 +24,8 @@ MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass
 class SideBySide:
     """The view of page Particles: a card for each method over the target's density.
 
-    A view says what stands still, scene(specs) -> the `scene` of `views.Stage` (called from a compile thread), and
-    what moves, panels(run, metrics) -> the panels of `views.pack` (called from the session's worker).
+    A view says what stands still, scene(specs) -> the `scene` of `stage.Stage` (called from a compile thread), and
+    what moves, panels(run, metrics) -> the panels of `wire.pack` (called from the session's worker).
 
     metrics: names of the read-outs; all that are live without it.
     """

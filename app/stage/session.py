@@ -15,12 +15,12 @@ from typing import Any, Callable
 
 from app.server.errors import note
 from app.server.jobs import Threads
-from app.run import Run
-from app.scene import SideBySide
-from app.setup import CAPACITY, Setup, all_knobs
+from app.stage.run import Run
+from app.stage.scene import SideBySide
+from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.server.streaming import SHARE, Streamer
-from app.views import pack
-from app.worker import Pace, Worker
+from app.stage.wire import pack
+from app.stage.worker import Pace, Worker
 from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
 from stein_core.runner import start
@@ -45,7 +45,7 @@ class Session(Worker):
 
     streamer: takes the packed frames. tell: called from the worker with a dict of news for the page: setup, scene,
     knobs, playing, status, alarm, step, steps_per_second, history (length, position). view: what the stage shows, see
-    `app.scene.SideBySide`. play: whether a setup without steps plays at once. wake() starts it, sleep() rests it, close() ends the thread.
+    `app.stage.scene.SideBySide`. play: whether a setup without steps plays at once. wake() starts it, sleep() rests it, close() ends the thread.
     """
 
     def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide(), play: bool = True):

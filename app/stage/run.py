@@ -8,7 +8,7 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import numpy as np
 
-from app.setup import Setup, all_knobs
+from app.stage.setup import Setup, all_knobs
 from stein_core import Frame, State, Stepper
 from stein_core.recipe import EDITS, check_knobs
 

@@ -17,10 +17,10 @@ from app.server.folders import ASSETS
 from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from app.server.limits import LIMITS
 from app.server.patches import soon
-from app.session import FIRST_CAPACITY, Session
-from app.setup import Setup, all_knobs
+from app.stage.session import FIRST_CAPACITY, Session
+from app.stage.setup import Setup, all_knobs
 from app.server.streaming import Mailbox, Streamer
-from app.views import Stage
+from app.stage.stage import Stage
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS
 

@@ -1,7 +1,7 @@
 """The stage: a canvas component that draws particles, forces and read-outs at frame rate."""
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import param
@@ -9,7 +9,6 @@ from panel.custom import JSComponent
 
 from app.server.messages import Heard, flag, number, one_of, point, whole
 from app.server.patches import Unbusy
-from stein_core import Frame
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
@@ -37,42 +36,6 @@ CSS = """
 .banner { top: 0; max-width: 90%; padding: 4px 18px; border-radius: 6px; font-size: 13.5px;
   font-weight: 600; color: #fff; background: #b3261e; box-shadow: 0 2px 8px #0006; }
 """
-
-
-class Panel(NamedTuple):
-    """What moves on one card. metrics: K floats, NaN where undefined. rows: (m, 8) of x, y, sd_x, sd_y, attract_x,
-    attract_y, repulse_x, repulse_y; positions and sds in the units of the extent, forces in any one unit. has_scale:
-    whether the sd columns mean something. background: index of the scene's one that it lies over. fixed: (k, 2) exact
-    fixed points to mark. noisy: whether the forces are estimates from draws; then the browser draws their mean over
-    recent frames."""
-
-    step: int
-    metrics: Sequence[float]
-    rows: np.ndarray
-    has_scale: bool
-    background: int = 0
-    fixed: np.ndarray = np.empty((0, 2))
-    noisy: bool = False
-
-
-def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
-    """One frame as a float32 vector; element 0 is left for the `Streamer`. run: a number that changes with each run, so
-    that the browser fits the arrows' scale anew."""
-    parts = [[0, len(panels), run]]
-    for panel in panels:
-        sizes = len(panel.metrics), len(panel.fixed)
-        head = [len(panel.rows), panel.step, panel.has_scale + 2 * panel.noisy, panel.background, *sizes]
-        parts += [head, panel.metrics, np.ravel(panel.fixed), np.ravel(panel.rows)]
-    return np.concatenate(parts).astype(np.float32)
-
-
-def rows(frame: Frame) -> np.ndarray:
-    """What the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two coordinates."""
-    d = frame.locations.shape[1]
-    flat = np.zeros((len(frame.locations), 4, 2), np.float32)
-    for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
-        flat[:, k, : min(d, 2)] = values[:, :2]
-    return flat.reshape(-1, 8)
 
 
 class Stage(Unbusy, Heard, JSComponent):

@@ -13,7 +13,7 @@ function moves(map, before, here) {
     here.some((v, i) => Math.abs(v - before[i]) * (i % 2 ? map.ky : map.kx) > 6);
 }
 
-// Inverse of pack() in views.py.
+// Inverse of pack() in wire.py.
 function unpack(frame) {
   const panels = [];
   for (let p = 0, o = 3; p < frame[1]; p++) {

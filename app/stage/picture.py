@@ -1,4 +1,4 @@
-"""python -m app.picture: write assets/particles.svg, the moving picture of the front page and the README."""
+"""python -m app.stage.picture: write assets/particles.svg, the moving picture of the front page and the README."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 
 from app.server.folders import ASSETS
 from app.ui.colours import COLOURS, OWN_COLOURS
-from app.scene import density
-from app.setup import Setup
+from app.stage.scene import density
+from app.stage.setup import Setup
 from stein_core import Frame, Stepper, compile
 
 FILE = ASSETS / "particles.svg"
