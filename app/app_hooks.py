@@ -25,7 +25,8 @@ def on_server_loaded(server_context):
     import panel as pn
     from tornado.ioloop import IOLoop
 
-    from app import lessons, notebook, shell  # noqa: F401  (see above)
+    from app.lesson import reading as lessons  # noqa: F401  (see above)
+    from app import notebook, shell  # noqa: F401  (see above)
     from app.server import patches as serving
     from app.server.limits import LIMITS
     from stein_core import keep_compiled

@@ -15,11 +15,11 @@ from typing import Any, Callable, Sequence
 import panel as pn
 import panel.reactive
 
-from app.chart import Chart
-from app.lessons import read_lesson, texts
-from app.live_stage import LiveStage
-from app.output import Output, prose
-from app.place import here
+from app.lesson.chart import Chart
+from app.lesson.reading import read_lesson, texts
+from app.lesson.live_stage import LiveStage
+from app.lesson.output import Output, prose
+from app.lesson.host import here
 from app.stage.setup import Setup
 from app.ui.text import markdown_html
 from stein_core import keep_compiled

@@ -17,7 +17,7 @@ from panel.io.state import set_curdoc
 
 from app.stage import session
 from app.server import jobs
-from app.chart import control
+from app.lesson.chart import control
 from app.server.errors import note
 from app.pages.collapse import Collapse
 from stein_core import METHODS, Spec
@@ -187,8 +187,9 @@ asyncio.run(load())
 before = set(sys.modules)
 
 import holoviews as hv
-from app import lessons, notebook, shell
-from app.place import Place, placed
+from app.lesson import reading as lessons
+from app import notebook, shell
+from app.lesson.host import Place, placed
 
 lessons.warm_up()
 with set_curdoc(Document()), placed(Place(lambda call: call())):

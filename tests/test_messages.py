@@ -16,7 +16,7 @@ from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
 from app.server.messages import Heard
-from app.lessons import Reading, lessons
+from app.lesson.reading import Reading, lessons
 from app.server.limits import LIMITS
 from app.shell import PAGES, Shell
 from app.wave_parts import Upload

@@ -10,13 +10,13 @@ import pytest
 from checks import assert_same_frame, finished, lazy
 from desks import cliff  # noqa: F401  (a fixture)
 
-from app import chart
+from app.lesson import chart
 from app.server import jobs
 from app.server import turns
-from app.chart import IDLE, Chart
+from app.lesson.chart import IDLE, Chart
 from app.server.jobs import Left, beside
-from app.lessons import Cell, Lesson, Reading
-from app.place import Place
+from app.lesson.reading import Cell, Lesson, Reading
+from app.lesson.host import Place
 from app.server.turns import Turns
 from stein_core import Spec
 from stein_core.runner import PIECE, Stepper, in_pieces

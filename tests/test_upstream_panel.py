@@ -236,7 +236,7 @@ def test_a_spinner_without_a_server_asks_a_cdn(monkeypatch):
 def test_a_widget_of_material_design_brings_its_bundle_with_every_output_of_a_notebook():
     with pn.config.set(inline=True, design=pn.theme.Design):
         heavy, light = (kit.Button().get_root(Document(), Comm()) for kit in (pmui, pn.widgets))
-    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), "app.live_stage, app.chart.control: pmui would do"
+    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), "app.lesson.live_stage, app.lesson.chart.control: pmui would do"
     assert not hasattr(light, "esm")
 
 

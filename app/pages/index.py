@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from app.lessons import lessons
+from app.lesson.reading import lessons
 from app.stage.picture import FILE, SETUP
 from app.ui.text import Text
 

@@ -11,10 +11,10 @@ import panel_material_ui as pmui
 from panel.custom import JSComponent
 
 from app.server.messages import Heard, one_of
-from app.lessons import Lesson, Reading, Result, lessons
-from app.place import Place
+from app.lesson.reading import Lesson, Reading, Result, lessons
+from app.lesson.host import Place
 from app.server.patches import soon
-from app.output import prose
+from app.lesson.output import prose
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from app.server.turns import TURNS
 from stein_core.errors import short, whole

@@ -15,10 +15,10 @@ from bokeh.document import Document
 from bokeh.model import Model
 from bokeh.models import Plot
 
-from app.ui.bokeh_update import take_over
+from app.lesson.bokeh_update import take_over
 from app.ui.colours import COLOURS
 from app.server.jobs import STOPPING, Left, Threads, beside
-from app.output import Output
+from app.lesson.output import Output
 from app.ui.text import BUSY
 from app.server.turns import TURNS
 

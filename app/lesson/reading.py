@@ -16,8 +16,8 @@ from panel.viewable import Viewable
 
 from app.server.folders import NOTEBOOKS
 from app.server.jobs import STOPPING, Left, Threads, beside
-from app.output import Output
-from app.place import Place, placed
+from app.lesson.output import Output
+from app.lesson.host import Place, placed
 
 log = logging.getLogger(__name__)
 FOLDER = NOTEBOOKS

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 
 from app.ui.knob_widgets import place as set_widget
 from app.ui.knob_widgets import widget
-from app.output import Output
+from app.lesson.output import Output
 from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import panel as pn
 
-from app.place import here
+from app.lesson.host import here
 from app.ui.text import CSS, Text, markdown_html
 
 
