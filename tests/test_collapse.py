@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.collapse import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
-from app.collapse_laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
-from app.collapse_points import all_series, names_of, points_of, series_of
-from app.collapse_run import record
-from app.replay import goals_of, link_of
+from app.pages.collapse.grid import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
+from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
+from app.pages.collapse.series import all_series, names_of, points_of, series_of
+from app.pages.collapse.recording import record
+from app.pages.collapse.replay import goals_of, link_of
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
 from stein_core.store import Store

@@ -19,7 +19,7 @@ from app.stage import session
 from app.server import jobs
 from app.lesson.chart import control
 from app.server.errors import note
-from app.pages.collapse import Collapse
+from app.pages.collapse.page import Collapse
 from stein_core import METHODS, Spec
 from stein_core.machine import bytes_needed
 

@@ -16,7 +16,7 @@ from guard import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.collapse import AXES, QUANTITIES, read_link
+from app.pages.collapse.grid import AXES, QUANTITIES, read_link
 from app.stage.setup import Setup, all_knobs
 from app.wave_setup import LONGEST, WaveSetup, read_points
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands

@@ -11,10 +11,10 @@ import pytest
 from checks import until
 
 from app.server import jobs
-from app.collapse import SHIPPED, Grid
-from app.collapse_points import points_of
+from app.pages.collapse.grid import SHIPPED, Grid
+from app.pages.collapse.series import points_of
 from app.server.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
-from app.replay import Replay
+from app.pages.collapse.replay import Replay
 from app.wave_nuts import NutsJob
 from app.wave_setup import WaveSetup
 from stein_core import batches

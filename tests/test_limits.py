@@ -54,7 +54,7 @@ def test_a_long_limit_is_repeated_in_part():
 def test_a_changed_limit_reaches_sliders_links_and_grids():
     script = """
 from types import SimpleNamespace
-from app.collapse import Grid
+from app.pages.collapse.grid import Grid
 from app.ui.knob_widgets import widget
 from app.stage.live_page import PRESETS, Live
 from app.stage.setup import Setup, all_knobs
@@ -90,8 +90,8 @@ from unittest.mock import Mock
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 from app import notebook, shell
-from app.collapse_points import points_of
-from app.pages.collapse import Collapse
+from app.pages.collapse.series import points_of
+from app.pages.collapse.page import Collapse
 from app.wave_recovery import Recovery
 async def visit():
     recovery = Recovery(Mock(), Mock())

@@ -11,9 +11,9 @@ from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
 from app.stage import session
-from app.collapse import Grid
-from app.collapse_figures import Chart
-from app.collapse_points import Series
+from app.pages.collapse.grid import Grid
+from app.pages.collapse.chart import Chart
+from app.pages.collapse.series import Series
 from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
 from app.stage.scene import SideBySide
 from app.server.patches import stay_local

@@ -10,14 +10,14 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.ui.browser import Arrival
-from app.collapse import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
-from app.collapse_figures import Chart
-from app.collapse_laws import curves_of, laws_of
-from app.collapse_points import Point, all_series, points_of, table_of
-from app.collapse_settings import CHOICE, Settings
+from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
+from app.pages.collapse.chart import Chart
+from app.pages.collapse.laws import curves_of, laws_of
+from app.pages.collapse.series import Point, all_series, points_of, table_of
+from app.pages.collapse.settings import CHOICE, Settings
 from app.ui.job_bar import progress
 from app.server.jobs import LINE, SweepJob, in_background, store
-from app.replay import Replay
+from app.pages.collapse.replay import Replay
 from app.server.patches import soon
 from app.server.streaming import Mailbox
 

@@ -13,7 +13,7 @@ from typing import Any, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
-from app.collapse import STOP, Grid, text_of
+from app.pages.collapse.grid import STOP, Grid, text_of
 from stein_core import FORCE_SCALES, METHODS
 from stein_core.sweeps import idle_knobs, row_of
 

@@ -18,9 +18,9 @@ from bokeh.models import (
 )  # fmt: skip
 from bokeh.plotting import figure
 
-from app.collapse import AXES, QUANTITIES, RESVGD, Grid
-from app.collapse_laws import Curve
-from app.collapse_points import Point, Series, names_of, place
+from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
+from app.pages.collapse.laws import Curve
+from app.pages.collapse.series import Point, Series, names_of, place
 from app.ui.colours import COLOURS, GREY, TICKS, colours_of
 
 # With 7 colours these are 56 series that differ.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.collapse import STOP, Grid, true_variance
-from app.collapse_points import Series, all_series, place
+from app.pages.collapse.grid import STOP, Grid, true_variance
+from app.pages.collapse.series import Series, all_series, place
 from stein_core import METHODS, theory
 from stein_core.recipe import COMMON
 

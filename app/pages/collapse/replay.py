@@ -9,9 +9,9 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.collapse_laws import SIMPLEX, variance_law
-from app.collapse_points import Point
-from app.collapse_run import Figures, Recording, record
+from app.pages.collapse.laws import SIMPLEX, variance_law
+from app.pages.collapse.series import Point
+from app.pages.collapse.recording import Figures, Recording, record
 from app.server.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
 from app.server.limits import LIMITS
 from app.stage.setup import Setup

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import panel_material_ui as pmui
 
-from app.collapse import Grid, other_knobs, text_of, value_of
+from app.pages.collapse.grid import Grid, other_knobs, text_of, value_of
 from app.ui.knob_widgets import WIDTH, place, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
 
