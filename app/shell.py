@@ -18,7 +18,7 @@ from app.pages.lessons import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
-from app.pages.wave import WavePage
+from app.pages.wave.page import WavePage
 from app.server.patches import VISITORS, detach_busy, forget_page, stay_local
 from app.server.streaming import SHARE
 from stein_core.errors import unknown

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from app.pages.collapse.grid import AXES, QUANTITIES, read_link
 from app.stage.setup import Setup, all_knobs
-from app.wave_setup import LONGEST, WaveSetup, read_points
+from app.pages.wave.setup import LONGEST, WaveSetup, read_points
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli
 from stein_core.experiments.nuts import load_reference

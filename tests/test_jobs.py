@@ -15,8 +15,8 @@ from app.pages.collapse.grid import SHIPPED, Grid
 from app.pages.collapse.series import points_of
 from app.server.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
 from app.pages.collapse.replay import Replay
-from app.wave_nuts import NutsJob
-from app.wave_setup import WaveSetup
+from app.pages.wave.nuts import NutsJob
+from app.pages.wave.setup import WaveSetup
 from stein_core import batches
 from stein_core.experiments import nuts
 from stein_core.store import Store

@@ -20,7 +20,7 @@ from panel.io.state import set_curdoc
 import stein_core
 from app.ui import job_bar
 from app.stage import scene, session, worker
-from app import wave_session
+from app.pages.wave import session as wave_session
 from app.server import jobs
 from app.server import patches as serving
 from app.ui.job_bar import JobBar
@@ -58,7 +58,7 @@ from app.pages.collapse.grid import Grid
 from app.ui.knob_widgets import widget
 from app.stage.live_page import PRESETS, Live
 from app.stage.setup import Setup, all_knobs
-from app.wave_setup import WaveSetup
+from app.pages.wave.setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
 page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=SimpleNamespace(open=lambda setup: None))
@@ -92,7 +92,7 @@ from panel.io.state import set_curdoc
 from app import notebook, shell
 from app.pages.collapse.series import points_of
 from app.pages.collapse.page import Collapse
-from app.wave_recovery import Recovery
+from app.pages.wave.recovery import Recovery
 async def visit():
     recovery = Recovery(Mock(), Mock())
     recovery.panel.active = [0]

@@ -19,8 +19,8 @@ from app.server.messages import Heard
 from app.lesson.reading import Reading, lessons
 from app.server.limits import LIMITS
 from app.shell import PAGES, Shell
-from app.wave_parts import Upload
-from app.wave_setup import LONGEST
+from app.pages.wave.parts import Upload
+from app.pages.wave.setup import LONGEST
 from app.stage.worker import Worker
 
 LINKED = st.sampled_from(["lesson", "cell", "show", "x", "y", "axis", "page", "theme"]) | FIELDS

@@ -20,7 +20,7 @@ from app.server.patches import stay_local
 from app.stage.session import Session
 from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.stage.stage import HERE
-from app.wave_stage import COLOUR_OF
+from app.pages.wave.stage import COLOUR_OF
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
 

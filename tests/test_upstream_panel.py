@@ -45,7 +45,7 @@ from app.server.patches import (
     leave_links_alone,
     stay_local,
 )  # fmt: skip
-from app.wave_parts import Upload
+from app.pages.wave.parts import Upload
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
@@ -254,7 +254,7 @@ def test_a_file_that_is_too_large_is_not_expected():
     with pytest.raises(ValueError, match="Unknown status"):
         pmui.FileInput()._handle_msg({"status": "error"})
     Upload(Mock(), refused)._handle_msg({"status": "error"})
-    assert refused.called, "app.wave_parts.Upload"
+    assert refused.called, "app.pages.wave.parts.Upload"
 
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])

@@ -5,17 +5,17 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app import wave_nuts, wave_nuts_panel
+from app.pages.wave import nuts as wave_nuts, nuts_panel as wave_nuts_panel
 from app.server import jobs
 from app.server.jobs import SweepJob
-from app.wave_figures import narrowing, shipped_rows, spreads
-from app.wave_measures import AT, GAP, Seen, measure, seen
-from app.wave_nuts import NutsJob
-from app.wave_parts import nuts_sentence, table
-from app.wave_recovery import STOP, Recovery, apart, table_of
-from app.wave_session import Picture
-from app.wave_setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
-from app.wave_stage import pack
+from app.pages.wave.widths import narrowing, shipped_rows, spreads
+from app.pages.wave.measures import AT, GAP, Seen, measure, seen
+from app.pages.wave.nuts import NutsJob
+from app.pages.wave.parts import nuts_sentence, table
+from app.pages.wave.recovery import STOP, Recovery, apart, table_of
+from app.pages.wave.session import Picture
+from app.pages.wave.setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
+from app.pages.wave.stage import pack
 from stein_core import compile
 from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference

@@ -11,14 +11,14 @@ from bokeh.document import Document
 from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
-from app import wave_session
+from app.pages.wave import session as wave_session
 from app.shell import Shell
 from app.server.streaming import Streamer
-from app.wave_figures import shipped_rows
-from app.wave_measures import seen
-from app.wave_session import WaveSession, moved
-from app.wave_setup import PAPER, SHOWN, STEPS, WaveSetup
-from app.wave_trained import recipe_of, recipes, shipped_state
+from app.pages.wave.widths import shipped_rows
+from app.pages.wave.measures import seen
+from app.pages.wave.session import WaveSession, moved
+from app.pages.wave.setup import PAPER, SHOWN, STEPS, WaveSetup
+from app.pages.wave.trained import recipe_of, recipes, shipped_state
 from stein_core import compile
 from stein_core.experiments.wave import dim_of
 

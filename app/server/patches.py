@@ -270,7 +270,7 @@ VISITORS = Visitors()
 def warm_up() -> None:
     """Compile what the first page opens with."""
     from app.stage import session
-    from app import wave_session
+    from app.pages.wave import session as wave_session
     from app.stage.scene import SideBySide
     from app.stage.setup import Setup
     from stein_core import compile

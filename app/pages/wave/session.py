@@ -10,11 +10,11 @@ from typing import Callable
 from app.server.errors import note
 from app.server.jobs import Threads
 from app.server.streaming import Streamer
-from app.wave_fit import Fit, moved
-from app.wave_measures import Seen, seen
-from app.wave_setup import STEPS, WaveSetup, label_of
-from app.wave_stage import pack
-from app.wave_trained import is_shipped, shipped_state
+from app.pages.wave.fit import Fit, moved
+from app.pages.wave.measures import Seen, seen
+from app.pages.wave.setup import STEPS, WaveSetup, label_of
+from app.pages.wave.stage import pack
+from app.pages.wave.trained import is_shipped, shipped_state
 from app.stage.worker import Worker
 from stein_core import Spec, Stepper, compile
 

@@ -14,15 +14,15 @@ import panel_material_ui as pmui
 from app.ui.job_bar import BUTTON, Pausable
 from app.server.patches import soon
 from app.server.streaming import Mailbox, Streamer
-from app.wave_controls import Controls
-from app.wave_figures import Widths, narrowing, shipped_rows, spreads
-from app.wave_nuts_panel import NutsPanel
-from app.wave_parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
-from app.wave_recovery import Recovery
-from app.wave_session import WaveSession
-from app.wave_setup import MOST_STEPS, STEPS, WaveSetup
-from app.wave_stage import WaveStage
-from app.wave_trained import is_shipped
+from app.pages.wave.controls import Controls
+from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
+from app.pages.wave.nuts_panel import NutsPanel
+from app.pages.wave.parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
+from app.pages.wave.recovery import Recovery
+from app.pages.wave.session import WaveSession
+from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
+from app.pages.wave.stage import WaveStage
+from app.pages.wave.trained import is_shipped
 from stein_core import device_name
 from stein_core.experiments.wave import GRID, dim_of
 

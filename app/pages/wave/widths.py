@@ -12,8 +12,8 @@ from bokeh.plotting import figure
 
 from app.server.folders import ASSETS
 from app.ui.colours import GREY, TICKS
-from app.wave_setup import SHOWN, TWO_ROWS, label_of
-from app.wave_stage import COLOUR_OF
+from app.pages.wave.setup import SHOWN, TWO_ROWS, label_of
+from app.pages.wave.stage import COLOUR_OF
 from stein_core.experiments.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))

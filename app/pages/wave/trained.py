@@ -1,4 +1,4 @@
-"""The default run of the page "1-D wave", trained before it ships. `python -m app.wave_trained` makes the file anew."""
+"""The default run of the page "1-D wave", trained before it ships. `python -m app.pages.wave.trained` makes the file anew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from app.server.folders import ASSETS
-from app.wave_setup import SHOWN, STEPS, WaveSetup
+from app.pages.wave.setup import SHOWN, STEPS, WaveSetup
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.commands import versions
 from stein_core.sweeps import canonical

@@ -10,8 +10,8 @@ import numpy as np
 
 from app.server.folders import ASSETS
 from app.server.jobs import Job
-from app.wave_measures import AT, Readout, measure
-from app.wave_setup import WaveSetup
+from app.pages.wave.measures import AT, Readout, measure
+from app.pages.wave.setup import WaveSetup
 from stein_core.experiments.bands import Band, disagreement
 from stein_core.experiments.nuts import Reference, load_reference, run_nuts
 from stein_core.experiments.wave import GRID, dim_of

@@ -11,8 +11,8 @@ import panel_material_ui as pmui
 
 from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from app.ui.job_bar import BUTTON
-from app.wave_parts import CHOICE, OWN, PRESETS, Upload
-from app.wave_setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
+from app.pages.wave.setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
 from stein_core.experiments.wave import WIDTHS
 
 ORDER = (

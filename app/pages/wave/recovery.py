@@ -11,8 +11,8 @@ import panel_material_ui as pmui
 from app.ui.job_bar import STILL, JobBar, Pausable
 from app.server.jobs import SweepJob, in_background, store
 from app.server.limits import LIMITS
-from app.wave_figures import shipped_rows
-from app.wave_parts import CSS
+from app.pages.wave.widths import shipped_rows
+from app.pages.wave.parts import CSS
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.experiments.wave import dim_of

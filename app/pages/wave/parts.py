@@ -12,11 +12,11 @@ from app.ui.knob_widgets import WIDTH
 from app.server.messages import Heard, one_of
 from app.server.limits import LIMITS
 from app.ui.colours import GREY
-from app.wave_measures import Readout
-from app.wave_nuts import AGREE, Compared
-from app.wave_session import Picture
-from app.wave_setup import LONGEST, WaveSetup, label_of
-from app.wave_stage import COLOUR_OF
+from app.pages.wave.measures import Readout
+from app.pages.wave.nuts import AGREE, Compared
+from app.pages.wave.session import Picture
+from app.pages.wave.setup import LONGEST, WaveSetup, label_of
+from app.pages.wave.stage import COLOUR_OF
 from stein_core.datasets import WAVE_REGIONS
 from stein_core.experiments.wave import GRID
 

@@ -8,9 +8,9 @@ import panel_material_ui as pmui
 
 from app.ui.job_bar import STILL, JobBar, Pausable
 from app.server.jobs import in_background
-from app.wave_nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
-from app.wave_parts import nuts_sentence
-from app.wave_setup import WaveSetup
+from app.pages.wave.nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
+from app.pages.wave.parts import nuts_sentence
+from app.pages.wave.setup import WaveSetup
 from stein_core.experiments.wave import dim_of
 
 

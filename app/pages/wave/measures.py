@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.wave_setup import WaveSetup
+from app.pages.wave.setup import WaveSetup
 from stein_core import GUIDES, METHODS, Spec
 from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
 from stein_core.experiments.bands import Band, band, coverage, function_values, lppd

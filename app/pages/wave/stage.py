@@ -12,14 +12,15 @@ from panel.custom import JSComponent
 from app.ui.colours import COLOURS, colours_of
 from app.server.messages import Heard, flag, number, one_of, pairs, whole
 from app.server.patches import Unbusy
-from app.wave_measures import Seen
-from app.wave_nuts import Compared
-from app.wave_setup import SHOWN, WaveSetup, label_of
+from app.pages.wave.measures import Seen
+from app.pages.wave.nuts import Compared
+from app.pages.wave.setup import SHOWN, WaveSetup, label_of
 from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
-SCRIPTS = ("stage/svg.js", "stage/draw.js", "stage/background.js", "wave_draw.js", "wave.js")
+STAGE = HERE.parents[1] / "stage"
+SCRIPTS = ("svg.js", "draw.js", "background.js")  # of the stage
 COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
 
 
@@ -51,7 +52,7 @@ class WaveStage(Unbusy, Heard, JSComponent):
     dark = param.Boolean(default=False)
 
     forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
-    _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
+    _esm = "\n".join(file.read_text() for file in (*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js"))
 
     def __init__(self, on_message: Callable[[dict], None], **params):
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 4), **params})
