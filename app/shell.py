@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 from app.ui.browser import Browser
 from app.server.limits import LIMITS
 from app.pages.collapse.page import Collapse
-from app.pages.index import Index
+from app.pages.start import Index
 from app.pages.lessons import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation

@@ -22,10 +22,10 @@ from app.lesson.chart import IDLE, Chart
 from app.lesson.bokeh_update import take_over
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
-from app.pages.index import SENTENCES, front
+from app.pages.start import SENTENCES, front
 from app.pages.notation import SYMBOLS, everything, symbols
 from app.lesson.host import Place, placed
-from app.references import CORRECTIONS
+from app.pages.references import CORRECTIONS
 from app.stage.setup import Setup
 from app.shell import PAGES, fields, page_of
 from app.ui.text import markdown_html

@@ -32,7 +32,7 @@ class Reader(Heard, JSComponent):
     """Invisible: the keys of the page, and scrolling. heard(key) gets "next" or "previous" on the event loop."""
 
     forms = ({"key": one_of("next", "previous")},)
-    _esm = Path(__file__).parents[1] / "lessons.js"
+    _esm = Path(__file__).parent / "lessons.js"
 
     def __init__(self, heard: Callable[[str], None], **params):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from app.references import CORRECTIONS, PAPERS
+from app.pages.references import CORRECTIONS, PAPERS
 from app.stage.setup import all_knobs
 from app.ui.text import Text, markdown_html
 from stein_core import (
