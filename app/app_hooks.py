@@ -25,9 +25,8 @@ def on_server_loaded(server_context):
     import panel as pn
     from tornado.ioloop import IOLoop
 
-    from app.lesson import reading as lessons  # noqa: F401  (see above)
-    from app import notebook, shell  # noqa: F401  (see above)
-    from app.server import patches as serving
+    from app import notebook, shell, warm_up  # noqa: F401  (see above)
+    from app.server import patches
     from app.server.limits import LIMITS
     from stein_core import keep_compiled
     from stein_core.runner import WIDE
@@ -37,23 +36,18 @@ def on_server_loaded(server_context):
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if LIMITS.particles >= WIDE:
         keep_buffers()
-    for mend in (
-        serving.hear_at_once, serving.send_at_once, serving.expect_failed_writes, serving.expect_late_messages,
-        serving.expect_second_closing, serving.leave_links_alone, serving.keep_tracebacks, serving.keep_documents_apart,
-        serving.import_nothing, serving.expect_null_bytes, serving.expect_known_models,
-    ):  # fmt: skip
-        mend()
-    IOLoop.current().add_callback(serving.begin_busy_cleanup)
+    patches.apply()
+    IOLoop.current().add_callback(patches.begin_busy_cleanup)
     keep_compiled()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: large searches five times as rare
     gc.collect()
-    gc.freeze()  # see `app.server.patches.Garbage`
+    gc.freeze()  # see `app.server.memory.Garbage`
 
     def warm():
         time.sleep(FIRST)
-        serving.warm_up()
+        warm_up.compile_particles()
         time.sleep(THEN)
-        lessons.warm_up()
+        warm_up.compile_first_lesson()
         gc.freeze()
 
     threading.Thread(target=warm, name="warm-up", daemon=True).start()

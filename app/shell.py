@@ -19,7 +19,9 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.wave.page import WavePage
-from app.server.patches import VISITORS, detach_busy, forget_page, stay_local
+from app.server.visitors import VISITORS
+from app.server.memory import detach_busy, forget_page
+from app.server.patches import stay_local
 from app.server.streaming import SHARE
 from stein_core.errors import unknown
 
@@ -132,7 +134,7 @@ class Shell:
 
     def start(self):
         """Only now: until the document is loaded, Panel drops what changes."""
-        gc.freeze()  # see `app.server.patches.Garbage`
+        gc.freeze()  # see `app.server.memory.Garbage`
         self.pages[self.key].show()
         if self.unknown:
             pn.state.notifications.warning(self.unknown)  # it shows text, not markup

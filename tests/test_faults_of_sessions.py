@@ -187,11 +187,10 @@ asyncio.run(load())
 before = set(sys.modules)
 
 import holoviews as hv
-from app.lesson import reading as lessons
-from app import notebook, shell
+from app import notebook, shell, warm_up
 from app.lesson.host import Place, placed
 
-lessons.warm_up()
+warm_up.compile_first_lesson()
 with set_curdoc(Document()), placed(Place(lambda call: call())):
     for page in shell.PAGES:
         shell.Shell({"page": page}).frame.get_root()

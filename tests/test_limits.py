@@ -17,12 +17,12 @@ from bokeh.document import Document
 from checks import finished
 from panel.io.state import set_curdoc
 
-import stein_core
 from app.ui import job_bar
 from app.stage import scene, session, worker
 from app.pages.wave import session as wave_session
 from app.server import jobs
-from app.server import patches as serving
+from app import warm_up
+from app.server import memory, visitors
 from app.ui.job_bar import JobBar
 from app.server.limits import KNOWN, LIMITS, Limits
 from app.stage.setup import Setup
@@ -131,39 +131,39 @@ def test_steps_a_second_are_paced_whatever_is_asked_for(monkeypatch):
 
 
 def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
-    monkeypatch.setattr(serving, "LIMITS", LIMITS._replace(sessions=2))
-    visitors, documents = serving.Visitors(), [Document() for _ in range(3)]
-    assert [visitors.admit(one) for one in documents] == [True, True, False]
+    monkeypatch.setattr(visitors, "LIMITS", LIMITS._replace(sessions=2))
+    open_pages, documents = visitors.Visitors(), [Document() for _ in range(3)]
+    assert [open_pages.admit(one) for one in documents] == [True, True, False]
 
     async def leave():
         for end in documents[0].session_destroyed_callbacks:
             end(None)
 
     finished(leave())
-    assert visitors.admit(documents[2])
+    assert open_pages.admit(documents[2])
 
 
 def test_preparations_wait_for_a_page_that_has_just_been_asked_for(monkeypatch):
     prepared = []
-    monkeypatch.setattr(stein_core, "compile", lambda spec: prepared.append(time.monotonic()))
+    monkeypatch.setattr(warm_up, "compile", lambda spec: prepared.append(time.monotonic()))
     monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(time.monotonic()))
-    monkeypatch.setattr(serving, "VISITORS", serving.Visitors())
-    monkeypatch.setattr(serving.Visitors, "ARRIVING", 0.5)
+    monkeypatch.setattr(warm_up, "VISITORS", visitors.Visitors())
+    monkeypatch.setattr(visitors.Visitors, "ARRIVING", 0.5)
     asked = time.monotonic()
-    serving.VISITORS.admit(Document())
-    serving.warm_up()
+    warm_up.VISITORS.admit(Document())
+    warm_up.compile_particles()
     assert len(prepared) >= 2 and min(prepared) > asked + 0.5
-    serving.warm_up()
+    warm_up.compile_particles()
     assert time.monotonic() < asked + 5  # and nobody else is waited for
 
 
 @pytest.mark.parametrize("compilers", [session.COMPILERS, wave_session.COMPILERS], ids=["particles", "wave"])
 def test_preparations_wait_for_what_a_visitor_compiles(compilers, monkeypatch):
     prepared, release = [], threading.Event()
-    monkeypatch.setattr(stein_core, "compile", prepared.append)
+    monkeypatch.setattr(warm_up, "compile", prepared.append)
     monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(specs))
     compiling = compilers.submit(release.wait, 30)
-    warm = threading.Thread(target=serving.warm_up)
+    warm = threading.Thread(target=warm_up.compile_particles)
     warm.start()
     time.sleep(0.5)
     early = list(prepared)
@@ -224,11 +224,11 @@ class Knot:
         self.itself = self
 
 
-@pytest.mark.parametrize("playing, ended, found", [(3, serving.Garbage.MOST - 1, False), (3, serving.Garbage.MOST, True), (0, 2, True)])
+@pytest.mark.parametrize("playing, ended, found", [(3, memory.Garbage.MOST - 1, False), (3, memory.Garbage.MOST, True), (0, 2, True)])
 def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(monkeypatch, playing, ended, found):
-    monkeypatch.setattr(serving.Garbage, "SOON", 0.02)
-    monkeypatch.setattr(serving.SHARE, "pages", lambda: playing)
-    garbage = serving.Garbage()
+    monkeypatch.setattr(memory.Garbage, "SOON", 0.02)
+    monkeypatch.setattr(memory.SHARE, "pages", lambda: playing)
+    garbage = memory.Garbage()
     knot = Knot()
     knot.page = Document()
     left, its_page = weakref.ref(knot), weakref.ref(knot.page)

@@ -12,7 +12,7 @@ from bokeh.document import Document
 from bokeh.io import doc as current
 from checks import finished, session_of
 
-from app.server.patches import soon
+from app.server.loop import soon
 from app.server.streaming import WRAP, Share, Streamer
 
 

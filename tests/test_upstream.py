@@ -31,7 +31,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import websocket_connect
 
-from app.server import patches as serving
+from app.server import patches
 from app.server.patches import (
     expect_known_models,
     expect_late_messages,
@@ -55,7 +55,7 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
         return fragment
 
     closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
-    finished(serving._on_message(closed, "late"))
+    finished(patches._on_message(closed, "late"))
     assert "AssertionError" in caplog.text, "app.server.patches.expect_late_messages"
     caplog.clear()
 
@@ -75,7 +75,7 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
     )  # fmt: skip
     closed.connection._session = None
     with pytest.raises(AssertionError):  # else app.server.patches.expect_second_closing can go
-        serving._on_close(closed)
+        patches._on_close(closed)
     expect_second_closing()
     ws.WSHandler.on_close(closed)
     closed.connection._session = Mock()
@@ -101,7 +101,7 @@ def test_bokeh_loses_what_a_thread_tells_while_a_page_is_changed():
         assert at_work.wait(10)
         document.unhold()
         changed.set()
-    assert not heard  # else app.server.patches.soon can go
+    assert not heard  # else app.server.loop.soon can go
 
 
 def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
@@ -110,8 +110,8 @@ def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
     handler.request = SimpleNamespace(path="/static/a%00b")
     name = str(tmp_path / handler.path)
     with pytest.raises(ValueError):  # else app.server.patches.expect_null_bytes can go
-        serving._validate_absolute_path(handler, str(tmp_path), name)
-    monkeypatch.setattr(StaticFileHandler, "validate_absolute_path", serving._validate_absolute_path)
+        patches._validate_absolute_path(handler, str(tmp_path), name)
+    monkeypatch.setattr(StaticFileHandler, "validate_absolute_path", patches._validate_absolute_path)
     expect_null_bytes()
     with pytest.raises(HTTPError):
         handler.validate_absolute_path(str(tmp_path), name)
@@ -124,7 +124,7 @@ def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
         except RuntimeError as error:
             return ErrorMessage.create("1", repr(error)).content
 
-    monkeypatch.setattr(ErrorMessage, "create", classmethod(serving._create_error))
+    monkeypatch.setattr(ErrorMessage, "create", classmethod(patches._create_error))
     assert "Traceback" in told()["traceback"], "app.server.patches.keep_tracebacks"
     keep_tracebacks()
     assert told() == {"text": "RuntimeError('no such thing')", "traceback": None}
@@ -149,7 +149,7 @@ async def sent_at_once() -> bool:
 
 
 def test_bokeh_leaves_small_messages_waiting(monkeypatch):
-    monkeypatch.setattr(ws.WSHandler, "open", serving._open)
+    monkeypatch.setattr(ws.WSHandler, "open", patches._open)
     assert not finished(sent_at_once()), "app.server.patches.send_at_once"
     send_at_once()
     assert finished(sent_at_once())

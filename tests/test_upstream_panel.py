@@ -32,14 +32,13 @@ from pyviz_comms import Comm
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
-from app.server import patches as serving
+from app.server import patches
+from app.server.loop import Unbusy
+from app.server.memory import detach_busy, forget_page
 from app.notebook import stay_offline
 from app.server.patches import (
-    Unbusy,
     begin_busy_cleanup,
-    detach_busy,
     expect_failed_writes,
-    forget_page,
     hear_at_once,
     import_nothing,
     leave_links_alone,
@@ -53,9 +52,9 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
     with suppress(HTTPError):
-        serving._parse_url_path(handler, "never_asked_for/a/css/b")
+        patches._parse_url_path(handler, "never_asked_for/a/css/b")
     assert sys.modules.pop("never_asked_for", None), "app.server.patches.import_nothing"
-    monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", serving._parse_url_path)
+    monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", patches._parse_url_path)
     import_nothing()
     there = "panel.template.material/MaterialTemplate/_css/material.css"
     assert ComponentResourceHandler.parse_url_path(handler, there).endswith("template/material/material.css")
@@ -122,7 +121,7 @@ def test_panel_is_busy_with_every_message():
     plain, mended = Plain(), Mended()
     for component in (plain, mended):
         component._process_bokeh_event(Document(), None)
-    assert plain.busy is True, "app.server.patches.Unbusy"
+    assert plain.busy is True, "app.server.loop.Unbusy"
     assert mended.busy is False
 
 
@@ -145,7 +144,7 @@ def test_panel_searches_for_garbage_after_every_page(monkeypatch):
     document.destroy(None)
     for search in scheduled:
         search()
-    assert searched.called, "app.server.patches.Garbage"
+    assert searched.called, "app.server.memory.Garbage"
 
 
 def alive(mend) -> bool:
@@ -159,7 +158,7 @@ def alive(mend) -> bool:
 
 
 def test_a_page_stays_subscribed_to_busy_for_ever():
-    assert alive(lambda page: None), "app.server.patches.detach_busy"
+    assert alive(lambda page: None), "app.server.memory.detach_busy"
     assert not alive(detach_busy)
 
 
@@ -181,7 +180,7 @@ def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
-    assert known_after_its_session(lambda document: None), "app.server.patches.forget_page"
+    assert known_after_its_session(lambda document: None), "app.server.memory.forget_page"
     assert not known_after_its_session(forget_page)
 
 

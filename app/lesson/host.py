@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.server.patches import GARBAGE, forget_page, soon
+from app.server.memory import GARBAGE, forget_page
+from app.server.loop import soon
 
 
 @dataclass

@@ -171,18 +171,6 @@ def run(source: str, namespace: dict[str, Any]) -> Result:
     return result
 
 
-def warm_up() -> None:
-    """Compile what the first lesson opens with."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    with placed(Place(lambda call: None, lesson=True)):
-        for cell in next(iter(lessons().values())).cells:
-            result = run(cell.source, namespace) if cell.code else Result()
-            if isinstance(result.shown, Output):
-                result.shown.prepare()
-            if result.shown is not None or result.problem:
-                break
-
-
 @lru_cache(maxsize=256)
 def parsed(source: str) -> tuple[Any, Any]:
     """The code of a cell, and that of its last expression or None."""

@@ -13,7 +13,7 @@ from panel.custom import JSComponent
 from app.server.messages import Heard, one_of
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.lesson.host import Place
-from app.server.patches import soon
+from app.server.loop import soon
 from app.lesson.output import prose
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from app.server.turns import TURNS

@@ -12,7 +12,7 @@ WRAP = 2**24  # float32 counts exactly up to here, and the number travels as flo
 class Mailbox:
     """News from a worker thread to the event loop: a call merges a dict into what waits, one delivery takes it all.
 
-    schedule: runs a function on the event loop soon, see `app.server.patches.soon`. deliver: called there with the merged dict,
+    schedule: runs a function on the event loop soon, see `app.server.loop.soon`. deliver: called there with the merged dict,
     in order.
     """
 
@@ -79,7 +79,7 @@ class Streamer:
     """Back-pressure between one worker thread and one browser page.
 
     send: called on the event loop with a float32 vector whose element 0 is its sequence number.
-    schedule: runs a function on the event loop soon, see `app.server.patches.soon`.
+    schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
     window: how many frames may be under way without an acknowledgement. share: says how soon the next one may be made.
     """
 

@@ -26,7 +26,7 @@ class Turns:
         self._free = 0.0  # the moment of time.monotonic() from which the next one may begin
 
     def take(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
-        """Call it by `later`, see `app.server.patches.soon`, as soon as it has its turn. Any thread."""
+        """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
 
         def work():
             began = time.monotonic()

@@ -16,7 +16,7 @@ import panel_material_ui as pmui
 from app.server.folders import ASSETS
 from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from app.server.limits import LIMITS
-from app.server.patches import soon
+from app.server.loop import soon
 from app.stage.session import FIRST_CAPACITY, Session
 from app.stage.setup import Setup, all_knobs
 from app.server.streaming import Mailbox, Streamer

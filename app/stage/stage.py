@@ -8,7 +8,7 @@ import param
 from panel.custom import JSComponent
 
 from app.server.messages import Heard, flag, number, one_of, point, whole
-from app.server.patches import Unbusy
+from app.server.loop import Unbusy
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")

@@ -18,7 +18,7 @@ from app.pages.collapse.settings import CHOICE, Settings
 from app.ui.job_bar import progress
 from app.server.jobs import LINE, SweepJob, in_background, store
 from app.pages.collapse.replay import Replay
-from app.server.patches import soon
+from app.server.loop import soon
 from app.server.streaming import Mailbox
 
 BUTTON = {"size": "small", "margin": (4, 4)}

@@ -12,7 +12,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.ui.job_bar import BUTTON, Pausable
-from app.server.patches import soon
+from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.pages.wave.controls import Controls
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads

@@ -11,7 +11,7 @@ from panel.custom import JSComponent
 
 from app.ui.colours import COLOURS, colours_of
 from app.server.messages import Heard, flag, number, one_of, pairs, whole
-from app.server.patches import Unbusy
+from app.server.loop import Unbusy
 from app.pages.wave.measures import Seen
 from app.pages.wave.nuts import Compared
 from app.pages.wave.setup import SHOWN, WaveSetup, label_of

@@ -1,0 +1,40 @@
+"""The open pages of a server."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from app.server.limits import LIMITS
+from app.server.memory import GARBAGE
+
+
+class Visitors:
+    """The open pages of a server."""
+
+    ARRIVING = 4  # seconds from the visit until a page moves
+
+    def __init__(self):
+        self._open: set[int] = set()
+        self._last = -math.inf
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a page was asked for just now."""
+        return time.monotonic() < self._last + self.ARRIVING
+
+    def admit(self, document) -> bool:
+        """Count one more until its session ends; False where there are as many as LIMITS allows."""
+        if len(self._open) >= LIMITS.sessions:
+            return False
+        key, self._last = id(document), time.monotonic()
+        self._open.add(key)
+        document.on_session_destroyed(lambda context: self._end(key))
+        return True
+
+    def _end(self, key: int) -> None:
+        self._open.discard(key)
+        GARBAGE.page_ended()
+
+
+VISITORS = Visitors()

@@ -1,0 +1,46 @@
+"""Programs that are compiled before a visitor asks for them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import Any
+
+from app.lesson import reading
+from app.lesson.host import Place, placed
+from app.lesson.output import Output
+from app.pages.wave import session as wave_session
+from app.server.visitors import VISITORS
+from app.stage import session
+from app.stage.scene import SideBySide
+from app.stage.setup import Setup
+from stein_core import compile
+
+log = logging.getLogger(__name__)
+
+
+def compile_particles() -> None:
+    """Compile what the first page opens with."""
+    setup = Setup()
+    try:
+        specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
+        for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
+            # A visitor's own programs come first.
+            while session.COMPILERS.busy or wave_session.COMPILERS.busy or VISITORS.arriving:
+                time.sleep(0.2)
+            prepare()
+    except Exception:  # the first visitor's session will meet it again, and show it
+        log.exception("warm-up")
+
+
+def compile_first_lesson() -> None:
+    """Compile what the first lesson opens with."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with placed(Place(lambda call: None, lesson=True)):
+        for cell in next(iter(reading.lessons().values())).cells:
+            result = reading.run(cell.source, namespace) if cell.code else reading.Result()
+            if isinstance(result.shown, Output):
+                result.shown.prepare()
+            if result.shown is not None or result.problem:
+                break
