@@ -16,10 +16,10 @@ import panel as pn
 import panel.reactive
 
 from app.lesson.chart import Chart
-from app.lesson.reading import read_lesson, texts
+from app.lesson.host import here
 from app.lesson.live_stage import LiveStage
 from app.lesson.output import Output, prose
-from app.lesson.host import here
+from app.lesson.reading import read_lesson, texts
 from app.stage.setup import Setup
 from app.ui.text import markdown_html
 from stein_core import keep_compiled
@@ -37,7 +37,9 @@ def start() -> None:
         stay_offline()
     else:
         pn.extension()
-        path = sys._getframe(1).f_globals.get("__file__", "")  # under `panel serve` that of the notebook, which shows no text
+        path = sys._getframe(1).f_globals.get(
+            "__file__", ""
+        )  # under `panel serve` that of the notebook, which shows no text
         place.texts = texts(read_lesson(Path(path))) if path.endswith(".ipynb") else []
 
 
@@ -79,7 +81,9 @@ def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:
     head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows)
     caption = f"<caption>{html.escape(caption)}</caption>" * bool(caption)
-    return Output(prose(f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'))
+    return Output(
+        prose(f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    )
 
 
 def hidden(title: str, markdown: str) -> Output:

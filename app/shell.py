@@ -10,19 +10,19 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.browser import Browser
-from app.server.limits import LIMITS
 from app.pages.collapse.page import Collapse
-from app.pages.start import Index
 from app.pages.lessons import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
+from app.pages.start import Index
 from app.pages.wave.page import WavePage
-from app.server.visitors import VISITORS
+from app.server.limits import LIMITS
 from app.server.memory import detach_busy, forget_page
 from app.server.patches import stay_local
 from app.server.streaming import SHARE
+from app.server.visitors import VISITORS
+from app.ui.browser import Browser
 from stein_core.errors import unknown
 
 log = logging.getLogger(__name__)
@@ -57,18 +57,24 @@ FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a phone
 SELECT = {
-    "minWidth": "0", "maxWidth": MENU, "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
-    "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"}, "& fieldset": {"borderColor": "#ffffff80 !important"},
-}  # fmt: skip
+    "minWidth": "0",
+    "maxWidth": MENU,
+    "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
+    "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
+    "& fieldset": {"borderColor": "#ffffff80 !important"},
+}
 
 TOOLBAR = {
-    ".MuiToolbar-root": {"minHeight": "48px !important"}, ".MuiToolbar-root .title": {"fontSize": "1.15rem"},
+    ".MuiToolbar-root": {"minHeight": "48px !important"},
+    ".MuiToolbar-root .title": {"fontSize": "1.15rem"},
     "@media (max-width: 600px)": {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
-            "minWidth": "0 !important", "flexShrink": "1 !important", "maxWidth": MENU,
+            "minWidth": "0 !important",
+            "flexShrink": "1 !important",
+            "maxWidth": MENU,
         }
     },
-}  # fmt: skip
+}
 
 
 def serve() -> None:
@@ -107,11 +113,18 @@ class Shell:
         self.labels = {key: label for key, (label, _) in PAGES.items()}
         self.narrow = False  # there the sidebar would cover the page
         self.browser = Browser(self.heard)
-        self.main, self.sidebar = pmui.Column(self.browser, sizing_mode="stretch_width"), pmui.Column(sizing_mode="stretch_width")
+        self.main, self.sidebar = (
+            pmui.Column(self.browser, sizing_mode="stretch_width"),
+            pmui.Column(sizing_mode="stretch_width"),
+        )
         self.menu = pmui.Select(
-            options={label: key for key, (label, _) in PAGES.items()}, value=FIRST, size="small", margin=(0, 12),
-            width=220, sx=SELECT,
-        )  # fmt: skip
+            options={label: key for key, (label, _) in PAGES.items()},
+            value=FIRST,
+            size="small",
+            margin=(0, 12),
+            width=220,
+            sx=SELECT,
+        )
         self.frame = pmui.Page(
             title="Steinlab",
             header=[self.menu],

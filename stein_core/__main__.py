@@ -33,7 +33,7 @@ from stein_core import (
     device_name,
     keep_compiled,
     stream,
-)  # fmt: skip
+)
 from stein_core.bench import add_bench
 from stein_core.commands import add_nuts, add_sweep, given_knobs, versions
 from stein_core.errors import short
@@ -50,10 +50,18 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     """All commands with their options; `act` is what carries one out."""
     prog = "steinlab" if Path(sys.argv[0]).stem == "steinlab" else "python -m stein_core"
-    parser = Parser(prog=prog, description="Stein particle inference: the app, and everything behind it without a page.", allow_abbrev=False)
-    parser.add_argument("--import", action="append", metavar="FILE.py", help="run this first; what it registers can be named")
+    parser = Parser(
+        prog=prog,
+        description="Stein particle inference: the app, and everything behind it without a page.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--import", action="append", metavar="FILE.py", help="run this first; what it registers can be named"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(act=serve)
+    commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(
+        act=serve
+    )
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
     run = commands.add_parser("run", help="run one recipe")
@@ -88,7 +96,9 @@ def main(arguments: list[str] | None = None) -> int:
             known.error(f"unrecognized arguments: {' '.join(options.others)}")
         return options.act(options)
     except OSError as error:
-        problem = f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
+        problem = (
+            f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
+        )
     except sqlite3.Error as error:  # locked, read-only, a full disk
         problem = f"--store {short(options.store or 'of the cache folder')!r}: {error}."
     except ValueError as error:
@@ -158,13 +168,17 @@ def info(options) -> int:
 def run_recipe(options) -> int:
     """`run`: one recipe from its start; 3 where it has diverged."""
     knobs = {
-        "method.particles": options.particles, "kernel.name": options.kernel, "bandwidth.rule": options.bandwidth,
-    }  # fmt: skip
+        "method.particles": options.particles,
+        "kernel.name": options.kernel,
+        "bandwidth.rule": options.bandwidth,
+    }
     knobs |= given_knobs(options.set)
     if not 1 <= options.particles <= MAX_CAPACITY:
         raise ValueError(f"--particles = {short(options.particles)} is out of range; allowed: 1 to {MAX_CAPACITY}.")
     if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(
+            f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists."
+        )
     if options.steps < 0:
         raise ValueError(f"--steps = {short(options.steps)} is negative; allowed: 0 or more.")
     if options.every is not None and options.every < 1:
@@ -172,9 +186,14 @@ def run_recipe(options) -> int:
     if bool(options.every) != bool(options.out):
         raise ValueError("--every and --out go together: --every K --out FILE.npz.")
     spec = Spec(
-        options.target, options.dim, options.method, options.guide, options.optimizer, options.draws,
+        options.target,
+        options.dim,
+        options.method,
+        options.guide,
+        options.optimizer,
+        options.draws,
         capacity_for(options.particles),
-    )  # fmt: skip
+    )
     recipe = Recipe(spec, knobs, options.seed)
     keep_compiled()
     compile(spec)

@@ -33,7 +33,9 @@ BLOCKS = SLOW // FAST
 RULES = ("means", "recursion")
 DIMS = (10, 40, 100, 200, 400, 1000)  # dimensions are padded up to one of these
 AT_REST = 1e-4  # of the attraction: a force below that is as good as zero
-NARROWEST = 1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
+NARROWEST = (
+    1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
+)
 EVENTS = 30  # most changes of the step size of one run
 MOST_STEPS = 10**9  # they are counted in 32 bits
 CHUNK_SECONDS = 0.05  # between two looks at what has settled, and two chances to stop
@@ -175,7 +177,8 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
                 fine = fine & jnp.all((narrowest > NARROWEST) | (weights == 0))
             state = jax.tree.map(lambda a, b: jnp.where(go & fine, a, b), after, state)
             norm, attraction = (
-                jnp.sqrt(weights @ jnp.sum(force**2, axis=1)) for force in (forces.attract + forces.repulse, forces.attract)
+                jnp.sqrt(weights @ jnp.sum(force**2, axis=1))
+                for force in (forces.attract + forces.repulse, forces.attract)
             )
             tau = jnp.minimum(lane.since + i, jnp.array([FAST, SLOW])).astype(jnp.float32)
             discount = 0.001 ** (1.0 / jnp.array([FAST, SLOW]))
@@ -197,9 +200,15 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
         events = lane.events + (fires & (done == 0))
         changes = lane.changes.at[lane.events].set(jnp.stack([state.step, stage]))
         after = Lane(
-            state, blocks, jnp.where(fires, 0.0, average), stage, jnp.where(fires, 0, since), events,
-            jnp.where(events > lane.events, changes, lane.changes), jnp.where(fine, done, 3),
-        )  # fmt: skip
+            state,
+            blocks,
+            jnp.where(fires, 0.0, average),
+            stage,
+            jnp.where(fires, 0, since),
+            events,
+            jnp.where(events > lane.events, changes, lane.changes),
+            jnp.where(fine, done, 3),
+        )
         return jax.tree.map(lambda a, b: jnp.where(lane.done > 0, b, a), after, lane)
 
     def advance(lane, knobs, d, least, most, blocks):

@@ -264,13 +264,18 @@ def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dic
             "ratios": [round(r, 2) for r in ratios],
         }  # fmt: skip
     row["ms"], row["floor_ms"] = 1e3 * statistics.median(mine), 1e3 * floor(case, rate)
-    row["to_floor"], row["to_floor_drawn"] = row["ms"] / row["floor_ms"], 1e-3 * row["ms"] / floor(case, rate, drawn=True)
+    row["to_floor"], row["to_floor_drawn"] = (
+        row["ms"] / row["floor_ms"],
+        1e-3 * row["ms"] / floor(case, rate, drawn=True),
+    )
     return row
 
 
 def add_bench(commands) -> None:
     """The arguments of `bench`."""
-    bench = commands.add_parser("bench", help="speed against BlackJAX, NumPyro and this machine's floor (extra `bench`)")
+    bench = commands.add_parser(
+        "bench", help="speed against BlackJAX, NumPyro and this machine's floor (extra `bench`)"
+    )
     bench.add_argument("--quick", action="store_true", help="one case of each kind")
     bench.add_argument("--json", metavar="FILE", help="write the whole table there")
     bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
@@ -282,19 +287,26 @@ def run_bench(options) -> int:
     if options.pairs < 1:
         raise ValueError(f"--pairs = {short(options.pairs)} is too small; allowed: 1 or more.")
     if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
-        raise ValueError(f"--json {short(options.json)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(
+            f"--json {short(options.json)!r}: there is no such folder; allowed: a file in a folder that exists."
+        )
     try:
         import blackjax.vi.svgd  # noqa: F401
     except ImportError:
         raise ValueError("bench needs BlackJAX; install it with: pip install 'steinlab[bench]'.") from None
     rate = rates()
-    print(f"{machine()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, {rate['normals'] / 1e6:.0f} M normals/s")
+    print(
+        f"{machine()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, {rate['normals'] / 1e6:.0f} M normals/s"
+    )
     print(f"{'case':<24}{'ms/step':>9}{'target':>8}{'x floor':>9}{'drawn':>7}   peers: ms/step (x ours)")
     rows = []
     for case in cases(options.quick):
         row = compare(case, rate, options.pairs, 0.1 if options.quick else 0.3)
         peers = ", ".join(f"{name} {peer['ms']:.3f} ({peer['ratio']:.1f}x)" for name, peer in row["peers"].items())
-        print(f"{row['case']:<24}{row['ms']:>9.3f}{row['evaluations']:>8}{row['to_floor']:>9.1f}{row['to_floor_drawn']:>7.1f}   {peers}", flush=True)
+        print(
+            f"{row['case']:<24}{row['ms']:>9.3f}{row['evaluations']:>8}{row['to_floor']:>9.1f}{row['to_floor_drawn']:>7.1f}   {peers}",
+            flush=True,
+        )
         rows.append(row)
         jax.clear_caches()
     if options.json:

@@ -64,19 +64,27 @@ def add_sweep(commands) -> None:
                 grid.add_argument(f"--{name}", default=text, help=f"comma-separated; default {text}")
                 grid.set_defaults(**{f"{name}_kind": kind})
             else:
-                grid.add_argument(f"--{name}", type=kind, default=parameter.default, help=f"default {parameter.default}")
+                grid.add_argument(
+                    f"--{name}", type=kind, default=parameter.default, help=f"default {parameter.default}"
+                )
         own = entry.facts.stop or Stop()
         grid.add_argument("--stop", default=own.rule, help=f"convergence rule: {', '.join(RULES)}")
         for name in ("stages", "least", "noisy", "most"):
             default = getattr(own, name)
-            grid.add_argument(f"--{name}", type=int, default=default, help=f"see stein_core.batches.Stop; default {default}")
+            grid.add_argument(
+                f"--{name}", type=int, default=default, help=f"see stein_core.batches.Stop; default {default}"
+            )
         grid.add_argument("--workers", type=int, help="threads; default one a core up to 4")
-        grid.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
+        grid.add_argument(
+            "--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)"
+        )
         grid.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
     show = names.add_parser("show", help="the rows of a store")
     show.set_defaults(act=sweep_show)
     show.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
-    show.add_argument("--export", metavar="FILE.json", help="write all rows, with versions and date, as the app ships them")
+    show.add_argument(
+        "--export", metavar="FILE.json", help="write all rows, with versions and date, as the app ships them"
+    )
 
 
 def add_nuts(commands) -> None:
@@ -147,7 +155,9 @@ def opened(path: str | None) -> Store:
     """The store there, or that of the cache folder; a damaged one is said to be set aside."""
     store = Store(path or cache_folder() / "sweeps.sqlite")
     if store.set_aside:
-        print(f"warning: {store.path} was damaged; it is now {store.set_aside} and a new one is begun.", file=sys.stderr)
+        print(
+            f"warning: {store.path} was damaged; it is now {store.set_aside} and a new one is begun.", file=sys.stderr
+        )
     return store
 
 
@@ -174,7 +184,9 @@ def nuts_reference(options) -> int:
     if options.width not in WIDTHS:
         raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
     if not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        raise ValueError(
+            f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists."
+        )
     keep_compiled()
     settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
     began = time.perf_counter()
@@ -183,21 +195,43 @@ def nuts_reference(options) -> int:
         values = run_nuts("wave", dim_of(options.width), {}, GRID, **settings, report=report)
     r_hat = disagreement(values)
     about = {
-        "made": datetime.date.today().isoformat(), "by": "python -m stein_core nuts", "width": options.width, **settings,
-        "seconds": round(time.perf_counter() - began), "r_hat_max": round(float(r_hat.max()), 4),
-        "r_hat": r_hat.round(4).tolist(), **versions(),
-    }  # fmt: skip
+        "made": datetime.date.today().isoformat(),
+        "by": "python -m stein_core nuts",
+        "width": options.width,
+        **settings,
+        "seconds": round(time.perf_counter() - began),
+        "r_hat_max": round(float(r_hat.max()), 4),
+        "r_hat": r_hat.round(4).tolist(),
+        **versions(),
+    }
     save_reference(options.out, Reference(GRID, values, about))
-    print(f"width {options.width}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, {about['seconds']} s")
+    print(
+        f"width {options.width}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, {about['seconds']} s"
+    )
     return 0
 
 
 def print_rows(rows) -> None:
     """Rows of a store as a table."""
-    columns = ("target", "method", "dim", "particles", "alpha", "kernel", "rule", "scale", "seed", "stopped", "steps", "sample_variance")
+    columns = (
+        "target",
+        "method",
+        "dim",
+        "particles",
+        "alpha",
+        "kernel",
+        "rule",
+        "scale",
+        "seed",
+        "stopped",
+        "steps",
+        "sample_variance",
+    )
     rows = [{**row, "scale": row["recipe"]["knobs"].get("method.force_scale")} for row in rows]
     print("  ".join(f"{name:>9}" for name in columns))
     for row in rows:
-        cells = ("-" if row[c] is None else f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in columns)
+        cells = (
+            "-" if row[c] is None else f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in columns
+        )
         print("  ".join(f"{cell:>9}" for cell in cells))
     print(f"sample_variance: {DIAGNOSTICS['sample_variance'].label}", file=sys.stderr)

@@ -49,6 +49,8 @@ def wave_region(region: str, seed: int = 53) -> np.ndarray:
         left, right = WAVE_CLUSTERS
         x = np.array([draw.uniform(*(left if draw.binomial(2, 0.5) > 0 else right)) for _ in range(20)])
     else:
-        x = draw.uniform(*{"Between": (-0.5, 1.3), "Entire": (-2.0, 2.0)}[region], {"Between": 60, "Entire": 120}[region])
+        x = draw.uniform(
+            *{"Between": (-0.5, 1.3), "Entire": (-2.0, 2.0)}[region], {"Between": 60, "Entire": 120}[region]
+        )
     noise = np.random.RandomState(seed if region == "In" else 52).randn(len(x))
     return np.stack([x, wave_function(x) + WAVE_NOISE * noise])

@@ -91,9 +91,12 @@ def between_variance(view):
 
 
 @DIAGNOSTICS.register(
-    "sample_variance", label="variance (points 1/(n-1), guides 1/n)", reference="Ba et al. 2022, Prop. 3; SMI paper, sec. 6.1",
-    log=True, live=False,
-)  # fmt: skip
+    "sample_variance",
+    label="variance (points 1/(n-1), guides 1/n)",
+    reference="Ba et al. 2022, Prop. 3; SMI paper, sec. 6.1",
+    log=True,
+    live=False,
+)
 def sample_variance(view):
     """Variance that the particles give a posterior. Points are a sample, so theirs has 1/(n-1), as the laws of `theory`
     have it. Guides are a mixture, whose variance is within + between with 1/n. One point has 0."""
@@ -103,7 +106,9 @@ def sample_variance(view):
     return between_variance(view) * m / jnp.maximum(m - 1, 1)
 
 
-@DIAGNOSTICS.register("covariance_error", label="Frobenius distance", reference="SMI paper, fig. 4 (text)", log=True, live=False)
+@DIAGNOSTICS.register(
+    "covariance_error", label="Frobenius distance", reference="SMI paper, fig. 4 (text)", log=True, live=False
+)
 def covariance_error(view):
     "|C - Sigma|_F between the mixture's covariance (1/n between guides) and the exact one, all entries."
     target = view.problem.target
@@ -121,7 +126,13 @@ def covariance_error(view):
     return jnp.sqrt(jnp.maximum(off_diagonal, 0.0) + diagonal_error(view) ** 2)
 
 
-@DIAGNOSTICS.register("diagonal_error", label="Frobenius distance, diagonal only", reference="SMI paper, fig. 4 (code)", log=True, live=False)
+@DIAGNOSTICS.register(
+    "diagonal_error",
+    label="Frobenius distance, diagonal only",
+    reference="SMI paper, fig. 4 (code)",
+    log=True,
+    live=False,
+)
 def diagonal_error(view):
     "|diag(C - Sigma)|: what the published code plots as the distance of covariances."
     target = view.problem.target
@@ -146,7 +157,9 @@ def _centered_gram(view):
     return centered @ centered.T
 
 
-@DIAGNOSTICS.register("norm_spread", label="spread of norms", reference="Ba et al. 2022, app. A.2 (i)", log=True, live=False)
+@DIAGNOSTICS.register(
+    "norm_spread", label="spread of norms", reference="Ba et al. 2022, app. A.2 (i)", log=True, live=False
+)
 def norm_spread(view):
     "max_i | |x_i|^2 - v d | / sqrt(d) around the particles' mean, v d the mean of |x_i|^2: near 0 on a simplex."
     norms = jnp.diagonal(_centered_gram(view))
@@ -161,13 +174,17 @@ def overlap(view):
     return jnp.max(jnp.abs(gram - jnp.diag(jnp.diagonal(gram)))) / jnp.sqrt(view.problem.d)
 
 
-@DIAGNOSTICS.register("driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
+@DIAGNOSTICS.register(
+    "driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False
+)
 def driving_noise(view):
     "Variance of k(x_j, x) grad log p(x_j) over particles j, mean over particles x: it grows with d."
     return view.fluctuations[0]
 
 
-@DIAGNOSTICS.register("repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False)
+@DIAGNOSTICS.register(
+    "repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False
+)
 def repulsion_noise(view):
     "Variance of grad_1 k(x_j, x) over particles j, mean over particles x: it falls with d."
     return view.fluctuations[1]
@@ -236,7 +253,11 @@ def mmd(view):
         return jnp.exp(-square / scale)
 
     x, w = view.draws, view.weights
-    square = w @ k(squared_distances(x, x, w)) @ w - 2 * jnp.mean(w @ k(squared_distances(x, exact, w))) + jnp.mean(k(within))
+    square = (
+        w @ k(squared_distances(x, x, w)) @ w
+        - 2 * jnp.mean(w @ k(squared_distances(x, exact, w)))
+        + jnp.mean(k(within))
+    )
     return jnp.sqrt(jnp.maximum(square, 0.0))
 
 

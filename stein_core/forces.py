@@ -136,7 +136,9 @@ def gradients(problem: Problem, key: Array, particles: Array, log_density=None) 
         _, g = score(guide.location(particles))
         return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan), jnp.float32(jnp.nan))
 
-    eps = jax.lax.optimization_barrier(problem.normal(key, (n, problem.draws)))  # else XLA draws them anew for every use
+    eps = jax.lax.optimization_barrier(
+        problem.normal(key, (n, problem.draws))
+    )  # else XLA draws them anew for every use
     theta, pull = jax.vjp(lambda psi: jax.vmap(jax.vmap(guide.sample, (None, 0)))(psi, eps), particles)
     flat = theta.reshape(-1, d)
     log_weights = jnp.where(problem.active(n), -jnp.log(problem.m), -jnp.inf)

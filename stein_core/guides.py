@@ -32,10 +32,12 @@ def normal(dim, mask=None, *, width):
 
 
 @GUIDES.register(
-    "normal_twice", label="Normal, scale constrained twice (NumPyro 0.16-0.22)",
-    reference="NumPyro 0.22, steinvi.py: constrain_fn after particle_transform_fn", knobs=(WIDTH,),
+    "normal_twice",
+    label="Normal, scale constrained twice (NumPyro 0.16-0.22)",
+    reference="NumPyro 0.22, steinvi.py: constrain_fn after particle_transform_fn",
+    knobs=(WIDTH,),
     size=lambda d: 2 * d,
-)  # fmt: skip
+)
 def normal_twice(dim, mask=None, *, width):
     """A fault for teaching: draws have sd = softplus(u), but their density is taken at sd = softplus(softplus(u)).
 

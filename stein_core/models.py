@@ -77,7 +77,9 @@ def numpyro_density(model, example: tuple):
     with _one_at_a_time:
         start = jax.eval_shape(draw)  # its shape only: each operation that is carried out is a program that JAX keeps
         with jax.default_matmul_precision("highest"):
-            record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(start, example)
+            record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(
+                start, example
+            )
     run = jaxpr_as_fun(record)
     return lambda theta, *args: run(theta, *args)[0]
 
@@ -267,7 +269,12 @@ def oring_model(temperature, distress):
 
 
 @TARGETS.register(
-    "oring", label="Challenger O-rings", reference="Dalal, Fowlkes & Hoadley 1989", dims=(2, 2), default_dim=2, sampled=False
+    "oring",
+    label="Challenger O-rings",
+    reference="Dalal, Fowlkes & Hoadley 1989",
+    dims=(2, 2),
+    default_dim=2,
+    sampled=False,
 )
 def oring(dim):
     "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
@@ -282,7 +289,9 @@ def earth_model(density):
     numpyro.sample("density", dist.Normal(mean, sd), obs=density)
 
 
-@TARGETS.register("earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2, sampled=False)
+@TARGETS.register(
+    "earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2, sampled=False
+)
 def earth(dim):
     "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
     return from_numpyro(earth_model, jnp.float32(10.0 * (datasets.EARTH_DENSITY - 5.5)))

@@ -17,10 +17,10 @@ def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
     more are drawn: the counter of JAX's own generator (threefry) is the pair (row // 2, coordinate)."""
     count = math.prod(shape)
     # One long axis: a short one would be unrolled, which takes long to compile.
-    row, coordinate = (
-        jax.lax.broadcasted_iota(jnp.uint32, (-(-count // 2), dim), axis).reshape(-1) for axis in (0, 1)
+    row, coordinate = (jax.lax.broadcasted_iota(jnp.uint32, (-(-count // 2), dim), axis).reshape(-1) for axis in (0, 1))
+    pairs = threefry2x32_p.bind(
+        *[jnp.broadcast_to(half, row.shape) for half in jax.random.key_data(key)], row, coordinate
     )
-    pairs = threefry2x32_p.bind(*[jnp.broadcast_to(half, row.shape) for half in jax.random.key_data(key)], row, coordinate)
     bits = jnp.stack([half.reshape(-1, dim) for half in pairs], axis=1).reshape(-1, dim)[:count]
     # 23 random bits as the fraction of a float in [1, 2), then to (-1, 1) and through the inverse error function.
     unit = jax.lax.bitcast_convert_type((bits >> 9) | jnp.uint32(0x3F800000), jnp.float32) - 1.0

@@ -24,8 +24,24 @@ COMMON = (
     Knob("kernel.name", "rbf", label="kernel", choices=KERNELS, help="how the influence falls with distance"),
     Knob("bandwidth.rule", "median_log", label="bandwidth rule", choices=BANDWIDTHS, help="how sigma is chosen"),
     Knob("bandwidth.factor", 1.0, 0.01, 100.0, "log", "bandwidth factor", "multiplies sigma"),
-    Knob("init.spread", 1.0, 0.0, 100.0, "log0", "initial spread", "at the next reset: sd of the start, in the target's scale"),
-    Knob("init.shift", 0.0, -100.0, 100.0, "linear", "initial shift", "at the next reset: moves the start along the first coordinate"),
+    Knob(
+        "init.spread",
+        1.0,
+        0.0,
+        100.0,
+        "log0",
+        "initial spread",
+        "at the next reset: sd of the start, in the target's scale",
+    ),
+    Knob(
+        "init.shift",
+        0.0,
+        -100.0,
+        100.0,
+        "linear",
+        "initial shift",
+        "at the next reset: moves the start along the first coordinate",
+    ),
 )
 
 
@@ -88,8 +104,10 @@ class Spec:
         own = [
             replace(knob, name=f"{group}.{knob.name}")
             for group, entry in (
-                ("method", METHODS[self.method]), ("guide", GUIDES[self.guide]), ("target", TARGETS[self.target])
-            )  # fmt: skip
+                ("method", METHODS[self.method]),
+                ("guide", GUIDES[self.guide]),
+                ("target", TARGETS[self.target]),
+            )
             for knob in entry.knobs
         ]
         return {knob.name: knob for knob in (*COMMON, *own)}
@@ -132,7 +150,9 @@ class Recipe:
         last, checked, now = 0, [], self.knobs
         for step, name, value in self.changes:
             if step < last:
-                raise ValueError(f"changes: step {short(step)} comes after step {short(last)}; allowed: steps in order.")
+                raise ValueError(
+                    f"changes: step {short(step)} comes after step {short(last)}; allowed: steps in order."
+                )
             last = int(step)
             if name == "add":
                 try:

@@ -74,9 +74,12 @@ class Stepper:
             return False
         make_room()
         state, knobs = self.reset(0, {}), self.coerce({})
-        work = {"advance": lambda: self.advance(state, {}, 0), "look": lambda: self.look(state, {}, False),
-                "measure": lambda: self._meter.prepare(state, knobs),
-                "born": lambda: self._born(np.float32(self.target.center), knobs)}  # fmt: skip
+        work = {
+            "advance": lambda: self.advance(state, {}, 0),
+            "look": lambda: self.look(state, {}, False),
+            "measure": lambda: self._meter.prepare(state, knobs),
+            "born": lambda: self._born(np.float32(self.target.center), knobs),
+        }
         with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
             list(pool.map(lambda name: work[name](), wanted))
         self._prepared |= wanted
@@ -168,7 +171,11 @@ class Stepper:
                 return after
         for _ in range(steps):
             ahead = self._ahead
-            if ahead is None or ahead[0] is not state or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items()):
+            if (
+                ahead is None
+                or ahead[0] is not state
+                or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items())
+            ):
                 ahead = self._step_ahead(state, knobs)[1]
             if not ahead[2]:
                 break
@@ -184,7 +191,9 @@ class Stepper:
         seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales")}
-        for name, force in seen["forces"]._asdict().items():  # where a run has diverged it may be undefined: none is shown
+        for name, force in (
+            seen["forces"]._asdict().items()
+        ):  # where a run has diverged it may be undefined: none is shown
             arrays[name] = np.where(np.isfinite(force), force, np.float32(0.0))[rows]
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 

@@ -63,9 +63,10 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
         return Start(best.theta, np.linalg.norm(best.root, axis=1))
     why = (
-        "the normal approximation there is far from the density" if best
+        "the normal approximation there is far from the density"
+        if best
         else "the density has no bound, or no curvature where it is highest"
-    )  # fmt: skip
+    )
     lowest = min(starts, key=lambda theta: evaluate(theta)[0])  # of the negative log density
     center, scale = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
     return Start(

@@ -29,7 +29,9 @@ class Store:
     def __init__(self, path: str | Path):
         self.path, self.set_aside = Path(path), None
         if not self.path.parent.is_dir():
-            raise ValueError(f"store = {short(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+            raise ValueError(
+                f"store = {short(path)!r}: there is no such folder; allowed: a file in a folder that exists."
+            )
         if self.path.is_dir():
             raise ValueError(f"store = {short(path)!r} is a folder; allowed: a file in a folder that exists.")
         self._lock = threading.Lock()
@@ -65,7 +67,11 @@ class Store:
         self._db.close()
         if self._inode() == self._file:  # else another process has been here before
             self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-            for part in ("", "-wal", "-shm"):  # else who still has the damaged file open would write into the new one's log
+            for part in (
+                "",
+                "-wal",
+                "-shm",
+            ):  # else who still has the damaged file open would write into the new one's log
                 with suppress(FileNotFoundError):
                     os.replace(f"{self.path}{part}", f"{self.set_aside}{part}")
         self._open()

@@ -57,7 +57,12 @@ def variance_collapse(
     """
     if seeds < 1:
         raise ValueError(f"seeds = {short(seeds)} is too small; allowed: 1 or more.")
-    own = {"method.particles": "particles", "method.alpha": "alphas", "kernel.name": "kernels", "bandwidth.rule": "rules"}
+    own = {
+        "method.particles": "particles",
+        "method.alpha": "alphas",
+        "kernel.name": "kernels",
+        "bandwidth.rule": "rules",
+    }
     specs = [Spec(target, dim, method) for method in methods for dim in dims[:1]]
     known = dict.fromkeys(name for spec in specs for name in spec.knobs() if name not in own)
     for name in knobs or ():
@@ -74,8 +79,12 @@ def variance_collapse(
     ):
         spec = Spec(target, dim, method, capacity=capacity_for(n))
         wanted = {
-            **(knobs or {}), "method.particles": n, "method.alpha": alpha, "kernel.name": kernel, "bandwidth.rule": rule,
-        }  # fmt: skip
+            **(knobs or {}),
+            "method.particles": n,
+            "method.alpha": alpha,
+            "kernel.name": kernel,
+            "bandwidth.rule": rule,
+        }
         without = idle_knobs(method)
         recipe = Recipe(spec, {k: v for k, v in wanted.items() if k in spec.knobs() and k not in without}, seed)
         recipes[json.dumps(canonical(recipe))] = recipe
@@ -128,13 +137,24 @@ def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]
     knobs = {k: recipe.knobs.get(k, knob.default) for k, knob in spec.knobs().items()}
     single = METHODS[spec.method].facts.single
     return {
-        "key": key_of(recipe, stop), "target": spec.target, "method": spec.method, "dim": spec.dim,
-        "particles": 1 if single else int(knobs["method.particles"]), "alpha": knobs.get("method.alpha"),
-        "kernel": knobs["kernel.name"], "rule": knobs["bandwidth.rule"], "seed": recipe.seed,
-        "stopped": result["stopped"], "steps": result["steps"], "seconds": round(result["seconds"], 3),
-        "made": datetime.date.today().isoformat(), "device": device_name(), "jax": jax.__version__,
-        **result["metrics"], "recipe": {**recipe.to_dict(), "changes": result["changes"]},
-    }  # fmt: skip
+        "key": key_of(recipe, stop),
+        "target": spec.target,
+        "method": spec.method,
+        "dim": spec.dim,
+        "particles": 1 if single else int(knobs["method.particles"]),
+        "alpha": knobs.get("method.alpha"),
+        "kernel": knobs["kernel.name"],
+        "rule": knobs["bandwidth.rule"],
+        "seed": recipe.seed,
+        "stopped": result["stopped"],
+        "steps": result["steps"],
+        "seconds": round(result["seconds"], 3),
+        "made": datetime.date.today().isoformat(),
+        "device": device_name(),
+        "jax": jax.__version__,
+        **result["metrics"],
+        "recipe": {**recipe.to_dict(), "changes": result["changes"]},
+    }
 
 
 def batches_of(recipes: Iterable[Recipe], stop: Stop, lanes: int) -> list[list[Recipe]]:

@@ -76,10 +76,17 @@ def stacked(make):
 
         covariance = None if plane.covariance is None else np.kron(np.eye(count), plane.covariance)
         return replace(
-            plane, log_density=log_density, sample=sample, coordinates=_names(dim), center=tiled(plane.center),
-            scale=tiled(plane.scale), mean=tiled(plane.mean), variance=tiled(plane.variance), covariance=covariance,
+            plane,
+            log_density=log_density,
+            sample=sample,
+            coordinates=_names(dim),
+            center=tiled(plane.center),
+            scale=tiled(plane.scale),
+            mean=tiled(plane.mean),
+            variance=tiled(plane.variance),
+            covariance=covariance,
             constrain=lambda theta: {"theta": theta},
-        )  # fmt: skip
+        )
 
     return copies
 
@@ -179,9 +186,13 @@ def _mixture(weights, means, covariances) -> Target:
     second = np.einsum("k,kij->ij", weights, covariances + means[:, :, None] * means[:, None, :])
     covariance = second - np.outer(mean, mean)
     return _target(
-        log_density, sample, half=float(np.abs(means).max() + 3.0), mean=mean, variance=np.diagonal(covariance),
+        log_density,
+        sample,
+        half=float(np.abs(means).max() + 3.0),
+        mean=mean,
+        variance=np.diagonal(covariance),
         covariance=covariance,
-    )  # fmt: skip
+    )
 
 
 @TARGETS.register("cross", label="X shape", reference="closed form", **PLANE)
@@ -245,7 +256,9 @@ def funnel(dim):
 
     return _target(
         # norm.logpdf squares exp(v / 2), which is infinite in float32 beyond v = 88.
-        lambda theta: norm.logpdf(theta[1], 0, spread) + norm.logpdf(theta[0] * jnp.exp(-0.5 * theta[1])) - 0.5 * theta[1],
+        lambda theta: (
+            norm.logpdf(theta[1], 0, spread) + norm.logpdf(theta[0] * jnp.exp(-0.5 * theta[1])) - 0.5 * theta[1]
+        ),
         sample,
         extent=(-7.0, 7.0, -5.0, 5.0),
         coordinates=("x", "v"),

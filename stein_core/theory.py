@@ -42,9 +42,14 @@ def _profile(entry):
 
 
 def simplex_variance(
-    d: int, n: int, kernel: str = "rbf", rule: str = "median_log", alpha: float = 1.0, damping: float = 1.0,
+    d: int,
+    n: int,
+    kernel: str = "rbf",
+    rule: str = "median_log",
+    alpha: float = 1.0,
+    damping: float = 1.0,
     factor: float = 1.0,
-) -> float:  # fmt: skip
+) -> float:
     """v of SVGD at its fixed point, the regular simplex, where all pairs are at the same u:
 
         v = -alpha (n/d) u f'(u) / (lambda - f(u)),       u = v d / sigma^2, or what the bandwidth rule makes of it.

@@ -18,7 +18,17 @@ NEVER = {
     "pickle.find_class", "socket.connect", "ctypes.dlopen",
 }  # fmt: skip
 READS = {"open", "os.listdir", "os.scandir"}
-WRITES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "sqlite3.connect"}
+WRITES = {
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.truncate",
+    "sqlite3.connect",
+}
 _watching: list[tuple[list[Path], list[str]]] = []
 
 

@@ -30,7 +30,9 @@ def matmul_flops(jaxpr) -> float:
     return total
 
 
-@pytest.mark.parametrize("case", [bench.svgd_case(40, 60), bench.smi_case(4, 30, 6), bench.wave_case(20, 4, 6)], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [bench.svgd_case(40, 60), bench.smi_case(4, 30, 6), bench.wave_case(20, 4, 6)], ids=lambda c: c.name
+)
 def test_the_floor_counts_the_matmuls_of_a_step(case):
     knobs = {k: jnp.asarray(v) for k, v in traced(case.spec, {"method.particles": case.particles}).items()}
     _, method = assemble(case.spec, target_of(case.spec), knobs)

@@ -266,7 +266,11 @@ def test_an_imported_file_that_fails_says_where(run, own, text, message):
 
 
 def test_an_imported_file_that_is_not_there_is_named(run, tmp_path):
-    for path, why in ((tmp_path / "no.py", "there is no such file"), (tmp_path, "there is no such file"), ("README.md", "is no Python file")):
+    for path, why in (
+        (tmp_path / "no.py", "there is no such file"),
+        (tmp_path, "there is no such file"),
+        ("README.md", "is no Python file"),
+    ):
         code, out, err = run("--import", path, "list")
         assert code == 2 and not out and f"error: --import '{path}': {why}; allowed: a file that ends in .py." in err
     with pytest.raises(SystemExit) as left:  # an abbreviation is not quietly left out
@@ -289,7 +293,18 @@ def mine(dim):
     "A normal mean."
     return from_numpyro(model)
 """
-    grid = ["sweep", "variance-collapse", "--methods", "vi", "--dims", "1", "--target", "mine", "--store", tmp_path / "s.sqlite"]
+    grid = [
+        "sweep",
+        "variance-collapse",
+        "--methods",
+        "vi",
+        "--dims",
+        "1",
+        "--target",
+        "mine",
+        "--store",
+        tmp_path / "s.sqlite",
+    ]
     for sd, variance in ((1.0, 0.5), (2.0, 0.8), (1.0, 0.5)):
         code, out, err = run("--import", own(text.replace("Normal(x, 1.0)", f"Normal(x, {sd})")), *grid)
         header, row = [line.split() for line in out.splitlines()]
@@ -301,7 +316,20 @@ def mine(dim):
 
 # ---------------------------------------------------------------- sweeps
 
-GRID = ["sweep", "variance-collapse", "--methods", "langevin", "--dims", "1,3", "--particles", "6", "--seeds", "2", "--stages", "1"]
+GRID = [
+    "sweep",
+    "variance-collapse",
+    "--methods",
+    "langevin",
+    "--dims",
+    "1,3",
+    "--particles",
+    "6",
+    "--seeds",
+    "2",
+    "--stages",
+    "1",
+]
 GRID += ["--most", "700", "--workers", "2"]
 
 
@@ -322,7 +350,9 @@ def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
     plain = json.loads(exported.read_text(), parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert {"made", "by", "device", "jax", "numpy"} <= set(plain)
     assert [row["key"] for row in plain["rows"]] == [row["key"] for row in kept]
-    assert [row["sample_variance"] for row in plain["rows"]] == pytest.approx([row["sample_variance"] for row in kept], rel=1e-5)
+    assert [row["sample_variance"] for row in plain["rows"]] == pytest.approx(
+        [row["sample_variance"] for row in kept], rel=1e-5
+    )
     for row in plain["rows"]:
         recipe = Recipe.from_dict(row["recipe"])
         assert recipe.knobs["init.spread"] == 2.0 and recipe.spec.dim == row["dim"] and recipe.seed == row["seed"]
@@ -382,7 +412,9 @@ def test_memory_that_the_device_has_not_is_one_line(run, monkeypatch):
     monkeypatch.setattr(cli, "compile", lambda spec: jnp.zeros((2**25, 2**25)).block_until_ready())
     code, out, err = run(*RUN)
     assert code == 2 and not out and len(err.splitlines()) == 1
-    assert err.startswith("error: RESOURCE_EXHAUSTED: Out of memory") and err.endswith("Take fewer particles, draws or dimensions.\n")
+    assert err.startswith("error: RESOURCE_EXHAUSTED: Out of memory") and err.endswith(
+        "Take fewer particles, draws or dimensions.\n"
+    )
 
 
 def test_as_a_process():

@@ -9,9 +9,9 @@ import pytest
 
 from app.pages.collapse.grid import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
-from app.pages.collapse.series import all_series, names_of, points_of, series_of
 from app.pages.collapse.recording import record
 from app.pages.collapse.replay import goals_of, link_of
+from app.pages.collapse.series import all_series, names_of, points_of, series_of
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
 from stein_core.store import Store
@@ -32,9 +32,15 @@ def row(**changes):
     "grid",
     [
         Grid(),
-        Grid(("svgd", "mmd", "damped"), kernels=("rbf", "imq"), knobs=(
-            ("method.damping", "free"), ("method.lambda_", 0.25), ("method.redraw", "fixed"),
-        )),
+        Grid(
+            ("svgd", "mmd", "damped"),
+            kernels=("rbf", "imq"),
+            knobs=(
+                ("method.damping", "free"),
+                ("method.lambda_", 0.25),
+                ("method.redraw", "fixed"),
+            ),
+        ),
         Grid(("smi",), (1, 40), (4, 20), (0.05, 1.0), ("imq",), ("median",), ("paper", "numpyro"), 2, "cubic"),
     ],
 )
@@ -100,7 +106,10 @@ def test_a_diverged_seed_is_said_and_not_averaged():
 def test_series_follow_the_axis():
     rows = [row(dim=d, particles=n) for d in (40, 80) for n in (10, 20)] + [row(method="vi", particles=1, alpha=None)]
     assert len({series_of(r, "dim") for r in rows}) == 3
-    assert {(p.series.d, p.series.n) for p in points_of(rows, "sample_variance", "particles")} == {(40, None), (80, None)}
+    assert {(p.series.d, p.series.n) for p in points_of(rows, "sample_variance", "particles")} == {
+        (40, None),
+        (80, None),
+    }
     assert not any(p.series.method == "vi" for p in points_of(rows, "sample_variance", "gamma"))
 
 
@@ -137,7 +146,9 @@ def test_other_settings_are_run_and_have_their_own_laws():
     noisy = Grid(("mmd",), (40,), rules=("median",), knobs=(("method.driving", "kernel_derivative"),))
     assert np.isnan(list(laws_of(noisy, "sample_variance", "dim").values())).all()
     assert not noisy.recipes().keys() & Grid(("mmd",), (40,), rules=("median",)).recipes().keys()
-    assert Grid(("mmd",), rules=("median",), knobs=(("method.driving", "closed_form"),)) == Grid(("mmd",), rules=("median",))
+    assert Grid(("mmd",), rules=("median",), knobs=(("method.driving", "closed_form"),)) == Grid(
+        ("mmd",), rules=("median",)
+    )
     with pytest.raises(ValueError, match="closed_form"):
         Grid(("mmd",), kernels=("imq",), knobs=(("method.driving", "closed_form"),))
 

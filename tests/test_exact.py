@@ -326,5 +326,7 @@ def test_the_search_for_the_median_of_undefined_distances_ends():
 
 def test_points_that_all_but_coincide_go_on_together():
     "Without repulsion two points meet; 1e-20 apart their squared distance is no length any more."
-    frame = collect(Recipe(Spec("gaussian", method="svgd", capacity=2), {"method.particles": 2, "method.alpha": 0}), 1500)[-1]
+    frame = collect(
+        Recipe(Spec("gaussian", method="svgd", capacity=2), {"method.particles": 2, "method.alpha": 0}), 1500
+    )[-1]
     assert frame.finite and frame.step == 1500 and frame.metrics["marginal_variance"] < 1e-6

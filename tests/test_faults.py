@@ -160,7 +160,9 @@ def test_an_exception_inside_a_method_leaves_the_others():
 def test_nothing_asks_the_clock_on_the_wall():
     """What waits or measures by it is held or hurried where it jumps; the date of a file or in a name is no harm."""
     root = Path(__file__).resolve().parents[1]
-    sources = [file for folder in ("app", "stein_core") for kind in ("*.py", "*.js") for file in (root / folder).rglob(kind)]
+    sources = [
+        file for folder in ("app", "stein_core") for kind in ("*.py", "*.js") for file in (root / folder).rglob(kind)
+    ]
     asks = re.compile(r"time\.time\(|datetime\.now\(|Date\.now\(|new Date\(\)|Date\(\) *[-<>]")
     found = [f"{file.name}: {asked}" for file in sources for asked in asks.findall(file.read_text())]
     assert len(sources) > 50 and not found

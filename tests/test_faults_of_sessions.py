@@ -15,11 +15,11 @@ from checks import until
 from desks import cliff, desk  # noqa: F401  (fixtures)
 from panel.io.state import set_curdoc
 
-from app.stage import session
-from app.server import jobs
 from app.lesson.chart import control
-from app.server.errors import note
 from app.pages.collapse.page import Collapse
+from app.server import jobs
+from app.server.errors import note
+from app.stage import session
 from stein_core import METHODS, Spec
 from stein_core.machine import bytes_needed
 
@@ -151,7 +151,9 @@ def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page):
     until(lambda: not job.active)
     page._show_job()
     assert page.error.visible and not page.run.disabled
-    assert page.error.object == "sweeps.sqlite takes no more rows: database or disk is full. Those that it has are kept."
+    assert (
+        page.error.object == "sweeps.sqlite takes no more rows: database or disk is full. Those that it has are kept."
+    )
     assert len(store.rows()) == kept > 0
 
 
@@ -167,7 +169,9 @@ def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything(desk, page, monk
     time.sleep(0.3)
     for ahead in (7200.0, -86400.0, 3600.0):
         step, pictures, metrics = d.news["step"], len(d.screen.frames), d.session.metrics
-        d.until(lambda: d.news["step"] > step and len(d.screen.frames) > pictures and d.session.metrics is not metrics, 20)
+        d.until(
+            lambda: d.news["step"] > step and len(d.screen.frames) > pictures and d.session.metrics is not metrics, 20
+        )
         assert d.news["steps_per_second"] < 1e5
     until(lambda: not job.active)
     assert job.state == "done" and len(job.rows) == 2 and left and all(0 <= seconds < 600 for seconds in left)

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.pages.collapse.grid import AXES, QUANTITIES, read_link
-from app.stage.setup import Setup, all_knobs
 from app.pages.wave.setup import LONGEST, WaveSetup, read_points
+from app.stage.setup import Setup, all_knobs
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
 from stein_core import __main__ as cli
 from stein_core.experiments.nuts import load_reference
@@ -143,7 +143,9 @@ WRONG = [
 ]
 CUT = st.builds(lambda whole, at: whole[: at % len(whole)], st.sampled_from([GOOD, *WRONG]), st.integers(0, 10**4))
 FLIPPED = st.builds(
-    lambda at, by: GOOD[: at % len(GOOD)] + by + GOOD[at % len(GOOD) + len(by) :], st.integers(0, 10**4), st.binary(max_size=4)
+    lambda at, by: GOOD[: at % len(GOOD)] + by + GOOD[at % len(GOOD) + len(by) :],
+    st.integers(0, 10**4),
+    st.binary(max_size=4),
 )
 FILES = st.one_of(
     st.binary(max_size=300), st.binary(max_size=300).map(b"PK\x03\x04".__add__), CUT, FLIPPED, st.sampled_from(WRONG)
@@ -207,7 +209,9 @@ def options_of(parser, command=()):
 
 
 COMMANDS = dict(options_of(cli.parser()))
-SMALL = st.sampled_from(["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"])
+SMALL = st.sampled_from(
+    ["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"]
+)
 VALUES = st.one_of(SMALL, WORDS, LISTS, st.builds("{}={}".format, WORDS, WORDS))
 
 

@@ -1,7 +1,9 @@
 """How the house is laid out: what may import what."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("panel", "param", "bokeh", "holoviews", "scipy.stats", "pandas", "matplotlib")
 
@@ -10,3 +12,26 @@ def test_the_core_imports_no_page_and_nothing_heavy():
     script = f"import sys, stein_core; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+ROOMS = ["server", "ui", "stage", "lesson", "pages"]  # from the ground up; then the files of app itself
+ROOT = Path(__file__).parents[1]
+
+
+def imported(file):
+    """The modules of app that a file imports, as dotted names."""
+    names = re.findall(r"^\s*(?:from (app[.\w]*) import|import (app[.\w]*))", file.read_text(), re.MULTILINE)
+    return [(one or other).split(".") for one, other in names]
+
+
+def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
+    for file in (ROOT / "app").rglob("*.py"):
+        own = file.relative_to(ROOT / "app").parts
+        floor = ROOMS.index(own[0]) if own[0] in ROOMS else len(ROOMS)
+        for _, *path in filter(lambda names: len(names) > 1, imported(file)):
+            assert (ROOMS.index(path[0]) if path[0] in ROOMS else len(ROOMS)) <= floor, (
+                f"{file} imports app.{'.'.join(path)}"
+            )
+            if own[0] == path[0] == "pages":
+                shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1] or path[1] in ("references",)
+                assert shared, f"{file} imports another page: {path[1]}"

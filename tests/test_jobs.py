@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from checks import until
 
-from app.server import jobs
 from app.pages.collapse.grid import SHIPPED, Grid
-from app.pages.collapse.series import points_of
-from app.server.jobs import LONGEST_REST, Breaks, Job, Line, SweepJob, Threads
 from app.pages.collapse.replay import Replay
+from app.pages.collapse.series import points_of
 from app.pages.wave.nuts import NutsJob
 from app.pages.wave.setup import WaveSetup
+from app.server import background, jobs
+from app.server.background import LONGEST_REST, Breaks, Threads
+from app.server.jobs import Job, Line, SweepJob
 from stein_core import batches
 from stein_core.experiments import nuts
 from stein_core.store import Store
@@ -94,7 +95,7 @@ class Clock:
 def test_a_job_has_the_share_of_one_page_more(monkeypatch):
     clock, playing, job = Clock(), 4, Job(1)
     monkeypatch.setattr(jobs, "time", clock)
-    monkeypatch.setattr(jobs.SHARE, "pages", lambda within: playing)
+    monkeypatch.setattr(background.SHARE, "pages", lambda within: playing)
     monkeypatch.setattr(jobs, "OTHERS", 1)
 
     def rest(worked: float) -> float:
@@ -163,7 +164,9 @@ jobs.PATIENCE = 0.2
 jobs.LINE.add(jobs.SweepJob([1, 2]))
 time.sleep(0.3)
 """.format(path=str(tmp_path / "rows.sqlite"))
-    done = subprocess.run([sys.executable, "-c", script], cwd=SHIPPED.parents[1], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=SHIPPED.parents[1], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -18,16 +18,16 @@ from bokeh.io.doc import patch_curdoc
 from bokeh.models import Plot
 from bokeh.plotting import figure
 
-from app.lesson.chart import IDLE, Chart
 from app.lesson.bokeh_update import take_over
+from app.lesson.chart import IDLE, Chart
+from app.lesson.host import Place, placed
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
-from app.pages.start import SENTENCES, front
 from app.pages.notation import SYMBOLS, everything, symbols
-from app.lesson.host import Place, placed
 from app.pages.references import CORRECTIONS
-from app.stage.setup import Setup
+from app.pages.start import SENTENCES, front
 from app.shell import PAGES, fields, page_of
+from app.stage.setup import Setup
 from app.ui.text import markdown_html
 from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.__main__ import main
@@ -65,7 +65,9 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
         shown += source.rstrip().endswith(".servable()")
     assert "start()" in "".join(cells_of(path, "code")[0]["source"]) and shown >= 2
     code = "".join("".join(cell["source"]) for cell in cells_of(path, "code"))
-    assert '"black"' not in code and '"white"' not in code, "what is drawn has to be seen in the dark theme and in the light one"
+    assert '"black"' not in code and '"white"' not in code, (
+        "what is drawn has to be seen in the dark theme and in the light one"
+    )
     for cell in cells_of(path, "markdown"):
         source = "".join(cell["source"])
         try:  # Panel pastes it like this into the script that it serves

@@ -17,15 +17,14 @@ from bokeh.document import Document
 from checks import finished
 from panel.io.state import set_curdoc
 
-from app.ui import job_bar
-from app.stage import scene, session, worker
-from app.pages.wave import session as wave_session
-from app.server import jobs
 from app import warm_up
-from app.server import memory, visitors
-from app.ui.job_bar import JobBar
+from app.pages.wave import session as wave_session
+from app.server import jobs, memory, visitors
 from app.server.limits import KNOWN, LIMITS, Limits
+from app.stage import scene, session, worker
 from app.stage.setup import Setup
+from app.ui import job_bar
+from app.ui.job_bar import JobBar
 
 README = Path(__file__).resolve().parents[1] / "app" / "README.md"
 
@@ -34,8 +33,13 @@ def test_every_limit_is_read_from_its_variable_and_stands_in_the_readme():
     assert list(KNOWN) == [f"STEINLAB_{field.upper()}" for field in Limits._fields]
     changed = Limits.read({name: str(least + 1) for name, (_, least, _, _) in KNOWN.items()})
     assert list(changed) == [least + 1 for _, least, _, _ in KNOWN.values()]
-    rows = re.findall(r"^\| `(STEINLAB_[A-Z_]+)` \| ([\d,]+) \| ([\d,]+) to ([\d,]+) \| (.+) \|$", README.read_text(), re.MULTILINE)
-    said = {name: (*(int(text.replace(",", "")) for text in numbers), what.replace("*", "")) for name, *numbers, what in rows}
+    rows = re.findall(
+        r"^\| `(STEINLAB_[A-Z_]+)` \| ([\d,]+) \| ([\d,]+) to ([\d,]+) \| (.+) \|$", README.read_text(), re.MULTILINE
+    )
+    said = {
+        name: (*(int(text.replace(",", "")) for text in numbers), what.replace("*", ""))
+        for name, *numbers, what in rows
+    }
     assert said == KNOWN
 
 
@@ -72,7 +76,9 @@ for changed in ({"particles": (41,)}, {"dims": (2, 7)}, {"dims": (2, 3, 4, 5)}, 
     limits = {"STEINLAB_PARTICLES": "40", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **limits}, capture_output=True, text=True)
     slider, dim, preset, wave, *grids = done.stdout.splitlines()
-    assert slider == "40" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, done.stderr
+    assert slider == "40" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, (
+        done.stderr
+    )
     assert "allowed: 1 to 40" in wave
     assert grids == [
         "particles = 41 is out of range; allowed on this server: 1 to 40 (STEINLAB_PARTICLES).",
@@ -110,7 +116,9 @@ asyncio.run(visit())
     least = {name: str(least) for name, (_, least, _, _) in KNOWN.items()}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **least}, capture_output=True, text=True)
     *presets, run = done.stdout.splitlines()
-    assert len(presets) > 5 and all(re.match(r"[1-9]\d* True None .* runs are too many; allowed on this server: 1 ", one) for one in presets), done.stderr
+    assert len(presets) > 5 and all(
+        re.match(r"[1-9]\d* True None .* runs are too many; allowed on this server: 1 ", one) for one in presets
+    ), done.stderr
     assert run == "It is not repeated here: dim = 100 is out of range; allowed on this server: 1 to 2 (STEINLAB_DIM)."
 
 
@@ -224,8 +232,12 @@ class Knot:
         self.itself = self
 
 
-@pytest.mark.parametrize("playing, ended, found", [(3, memory.Garbage.MOST - 1, False), (3, memory.Garbage.MOST, True), (0, 2, True)])
-def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(monkeypatch, playing, ended, found):
+@pytest.mark.parametrize(
+    "playing, ended, found", [(3, memory.Garbage.MOST - 1, False), (3, memory.Garbage.MOST, True), (0, 2, True)]
+)
+def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(
+    monkeypatch, playing, ended, found
+):
     monkeypatch.setattr(memory.Garbage, "SOON", 0.02)
     monkeypatch.setattr(memory.SHARE, "pages", lambda: playing)
     garbage = memory.Garbage()
@@ -282,7 +294,9 @@ print(before - resident())
 
 def answer(code: str) -> str:
     """What the code prints, in a process of its own."""
-    return subprocess.run([sys.executable, "-c", RESIDENT + code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", RESIDENT + code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")

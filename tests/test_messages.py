@@ -15,12 +15,12 @@ from panel.io.state import set_curdoc
 from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
-from app.server.messages import Heard
 from app.lesson.reading import Reading, lessons
-from app.server.limits import LIMITS
-from app.shell import PAGES, Shell
 from app.pages.wave.parts import Upload
 from app.pages.wave.setup import LONGEST
+from app.server.limits import LIMITS
+from app.server.messages import Heard
+from app.shell import PAGES, Shell
 from app.stage.worker import Worker
 
 LINKED = st.sampled_from(["lesson", "cell", "show", "x", "y", "axis", "page", "theme"]) | FIELDS

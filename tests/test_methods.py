@@ -19,8 +19,8 @@ RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]
 def settled(recipes, stop):
     """The metrics of recipes, run in as few batches as they need."""
     groups, found = {}, {}
-    for recipe in recipes:
-        groups.setdefault(program_of(recipe, stop), []).append(recipe)
+    for one in recipes:
+        groups.setdefault(program_of(one, stop), []).append(one)
     for group in groups.values():
         found |= {id(recipe): result["metrics"] for recipe, result in zip(group, run_batch(group, stop))}
     return [found[id(recipe)] for recipe in recipes]

@@ -38,7 +38,9 @@ def found(x, kernel="rbf", spare=7.0, capacity=None, **knobs):
 
 def assert_forces(frame, x, kernel, rtol, factor=1.0):
     for name, force in zip(("attract", "repulse"), exact(x, kernel, factor)):
-        np.testing.assert_allclose(getattr(frame, name), force, atol=rtol * np.abs(force).max(), err_msg=f"{name} {kernel}")
+        np.testing.assert_allclose(
+            getattr(frame, name), force, atol=rtol * np.abs(force).max(), err_msg=f"{name} {kernel}"
+        )
 
 
 def normal(n, d, seed=0):
@@ -90,7 +92,9 @@ def test_an_outlier_costs_the_others_no_digits(d):
         frame = found(x, kernel)
         others = np.arange(len(x)) != 7
         for name, force in zip(("attract", "repulse"), exact(x, kernel)):
-            np.testing.assert_allclose(getattr(frame, name)[others], force[others], atol=2e-5 * np.abs(force[others]).max(), err_msg=name)
+            np.testing.assert_allclose(
+                getattr(frame, name)[others], force[others], atol=2e-5 * np.abs(force[others]).max(), err_msg=name
+            )
 
 
 def test_close_pairs_of_a_steep_kernel_are_exact():
@@ -112,7 +116,9 @@ def test_spare_guides_far_away_change_nothing():
         frames.append(stepper.look(state._replace(particles=rows), knobs))
     near, far = frames
     for name in ("attract", "repulse"):
-        np.testing.assert_allclose(getattr(far, name), getattr(near, name), atol=2e-5 * np.abs(getattr(near, name)).max())
+        np.testing.assert_allclose(
+            getattr(far, name), getattr(near, name), atol=2e-5 * np.abs(getattr(near, name)).max()
+        )
     for name in ("mixture_elbo", "ksd", "mmd", "bandwidth", "marginal_variance"):
         assert far.metrics[name] == pytest.approx(near.metrics[name], rel=1e-4), name
 
@@ -120,4 +126,6 @@ def test_spare_guides_far_away_change_nothing():
 def test_the_funnels_score_is_exact_beyond_the_square_of_its_scale():
     score = jax.grad(target_of(Spec("funnel")).log_density)
     for v in (1.0, 60.0, 80.0, 150.0):
-        np.testing.assert_allclose(score(jnp.float32([2.0, v])), [-2 * np.exp(-v), 2 * np.exp(-v) - 0.5 - v / 2.25], rtol=1e-5, atol=1e-30)
+        np.testing.assert_allclose(
+            score(jnp.float32([2.0, v])), [-2 * np.exp(-v), 2 * np.exp(-v) - 0.5 - v / 2.25], rtol=1e-5, atol=1e-30
+        )

@@ -10,17 +10,17 @@ from bokeh.document import Document
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
-from app.stage import session
-from app.pages.collapse.grid import Grid
 from app.pages.collapse.chart import Chart
+from app.pages.collapse.grid import Grid
 from app.pages.collapse.series import Series
-from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
-from app.stage.scene import SideBySide
+from app.pages.wave.stage import COLOUR_OF
 from app.server.patches import stay_local
+from app.stage import session
+from app.stage.scene import SideBySide
 from app.stage.session import Session
 from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.stage.stage import HERE
-from app.pages.wave.stage import COLOUR_OF
+from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
 
@@ -44,7 +44,9 @@ def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(de
 def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk, monkeypatch):
     one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
     monkeypatch.setattr(session, "COMPILERS", one)
-    monkeypatch.setattr(session, "compile", lambda spec, measure=True: asked.append(measure) or compile(spec, measure=measure))
+    monkeypatch.setattr(
+        session, "compile", lambda spec, measure=True: asked.append(measure) or compile(spec, measure=measure)
+    )
     one.submit(release.wait)
     desks = [desk(), desk()]
     for each in desks:
@@ -59,7 +61,9 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
     d = desk(target="ring", methods=("svgd", "smi"))
     d.until(lambda: d.session.frames and d.frame.step > 1)
     release, compiled = threading.Event(), session.compile
-    monkeypatch.setattr(session, "compile", lambda *arguments, **options: release.wait(60) and compiled(*arguments, **options))
+    monkeypatch.setattr(
+        session, "compile", lambda *arguments, **options: release.wait(60) and compiled(*arguments, **options)
+    )
     before = d.news["starting"]
     d.session.choose(target="banana", knobs={"method.particles": 7, "init.spread": 0.5})
     d.until(lambda: d.screen.frames[-1][2] > before)  # the newest run
@@ -79,7 +83,9 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
 def test_nothing_is_compiled_for_a_page_that_is_closed(desk, monkeypatch):
     one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
     monkeypatch.setattr(session, "COMPILERS", one)
-    monkeypatch.setattr(session, "compile", lambda spec, measure=True: asked.append(spec) or compile(spec, measure=measure))
+    monkeypatch.setattr(
+        session, "compile", lambda spec, measure=True: asked.append(spec) or compile(spec, measure=measure)
+    )
     one.submit(release.wait)
     closed = desk()
     closed.until(lambda: "compiling" in closed.news.get("status", ""))
@@ -260,8 +266,8 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():
-    from app.ui.knob_widgets import place, widget
     from app.stage.scene import SideBySide
+    from app.ui.knob_widgets import place, widget
 
     for name, knob in all_knobs().items():
         heard = []

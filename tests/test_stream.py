@@ -1,4 +1,5 @@
 """Streamer without a browser: a list of callbacks stands in for the event loop."""
+
 import asyncio
 import threading
 import time

@@ -63,7 +63,9 @@ def test_equal_experiments_have_one_key():
              Recipe(Spec("gaussian", 5, "svgd", capacity=8)), Recipe(Spec("gaussian", 4, "damped", capacity=8))]  # fmt: skip
     assert len({key_of(recipe, STOP) for recipe in (spec and same[0], *other)}) == 6
     assert key_of(same[0], STOP) != key_of(same[0], Stop())
-    annealed = Spec("gaussian", 4, "annealed", capacity=8)  # its horizon is 1000 by default, and a float once it is given
+    annealed = Spec(
+        "gaussian", 4, "annealed", capacity=8
+    )  # its horizon is 1000 by default, and a float once it is given
     assert key_of(Recipe(annealed), STOP) == key_of(Recipe(annealed, {"method.horizon": 1000}), STOP)
     assert key_of(Recipe.from_dict(json.loads(json.dumps(same[2].to_dict()))), STOP) == key_of(same[0], STOP)
 
@@ -178,7 +180,9 @@ def test_cancelled_while_others_keep_the_threads_it_ends_at_once(tmp_path):
     release, asked = threading.Event(), []
     with ThreadPoolExecutor(1) as busy:
         others = busy.submit(release.wait, 60)
-        rows = run_sweep(grid(), Store(tmp_path / "s.sqlite"), STOP, busy, cancelled=lambda: asked.append(1) or len(asked) > 2)
+        rows = run_sweep(
+            grid(), Store(tmp_path / "s.sqlite"), STOP, busy, cancelled=lambda: asked.append(1) or len(asked) > 2
+        )
         assert rows == [] and not others.done()
         release.set()
 

@@ -11,12 +11,11 @@ from checks import assert_same_frame, finished, lazy
 from desks import cliff  # noqa: F401  (a fixture)
 
 from app.lesson import chart
-from app.server import jobs
-from app.server import turns
 from app.lesson.chart import IDLE, Chart
-from app.server.jobs import Left, beside
-from app.lesson.reading import Cell, Lesson, Reading
 from app.lesson.host import Place
+from app.lesson.reading import Cell, Lesson, Reading
+from app.server import background, turns
+from app.server.background import Left, beside
 from app.server.turns import Turns
 from stein_core import Spec
 from stein_core.runner import PIECE, Stepper, in_pieces
@@ -60,7 +59,9 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
     begin = stepper.reset(0, {})
     stepper.advance(begin, {}, 1)  # compiled
     cells = (Cell(True, "begun.set(); stepper.advance(begin, {}, 10**9)"), Cell(True, "1"))
-    one = Reading(Lesson("99", "T", 1, "Q?", cells), Place(lambda call: call(), lesson=True), lambda *news: told.append(news))
+    one = Reading(
+        Lesson("99", "T", 1, "Q?", cells), Place(lambda call: call(), lesson=True), lambda *news: told.append(news)
+    )
     one._namespace |= {"stepper": stepper, "begin": begin, "begun": begun}
     one.run_to(2)
     assert begun.wait(10)
@@ -75,7 +76,7 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
 
 def test_steps_beside_pages_take_breaks_and_end_where_they_are_unwanted(monkeypatch):
     breaks = []
-    monkeypatch.setattr(jobs.Breaks, "take", lambda self, stopped: breaks.append(stopped()))
+    monkeypatch.setattr(background.Breaks, "take", lambda self, stopped: breaks.append(stopped()))
     stepper = lazy(SVGD)
     state = stepper.reset(0, {})
     with beside(lambda: False):

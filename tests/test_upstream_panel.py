@@ -32,10 +32,11 @@ from pyviz_comms import Comm
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
+from app.notebook import stay_offline
+from app.pages.wave.parts import Upload
 from app.server import patches
 from app.server.loop import Unbusy
 from app.server.memory import detach_busy, forget_page
-from app.notebook import stay_offline
 from app.server.patches import (
     begin_busy_cleanup,
     expect_failed_writes,
@@ -44,7 +45,6 @@ from app.server.patches import (
     leave_links_alone,
     stay_local,
 )  # fmt: skip
-from app.pages.wave.parts import Upload
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
@@ -58,7 +58,14 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
     import_nothing()
     there = "panel.template.material/MaterialTemplate/_css/material.css"
     assert ComponentResourceHandler.parse_url_path(handler, there).endswith("template/material/material.css")
-    for nonsense in ("never_asked_for/a/css/b", "/a/css/b", ".git/a/css/b", "app.stage.stage/Stage/_resources/", "app.stage.stage", "os/path/css"):
+    for nonsense in (
+        "never_asked_for/a/css/b",
+        "/a/css/b",
+        ".git/a/css/b",
+        "app.stage.stage/Stage/_resources/",
+        "app.stage.stage",
+        "os/path/css",
+    ):
         with pytest.raises(HTTPError):
             ComponentResourceHandler.parse_url_path(handler, nonsense)
     assert "never_asked_for" not in sys.modules
@@ -225,7 +232,9 @@ def test_a_document_without_a_session_asks_a_cdn():
 
 
 def test_a_spinner_without_a_server_asks_a_cdn(monkeypatch):
-    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), "app.notebook.stay_offline"
+    assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), (
+        "app.notebook.stay_offline"
+    )
     monkeypatch.setattr(panel.reactive, "get_dist_path", panel.reactive.get_dist_path)
     with pn.config.set(inline=pn.config.inline, design=pn.config.design):
         stay_offline()
@@ -235,7 +244,9 @@ def test_a_spinner_without_a_server_asks_a_cdn(monkeypatch):
 def test_a_widget_of_material_design_brings_its_bundle_with_every_output_of_a_notebook():
     with pn.config.set(inline=True, design=pn.theme.Design):
         heavy, light = (kit.Button().get_root(Document(), Comm()) for kit in (pmui, pn.widgets))
-    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), "app.lesson.live_stage, app.lesson.chart.control: pmui would do"
+    assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), (
+        "app.lesson.live_stage, app.lesson.chart.control: pmui would do"
+    )
     assert not hasattr(light, "esm")
 
 

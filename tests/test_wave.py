@@ -235,7 +235,11 @@ def test_nuts_gives_the_posterior_of_a_line():
 
 def test_the_sweep_of_widths_trains_every_method_as_published():
     recipes = widths(widths=(5, 100), seeds=2)
-    assert [(r.spec.method, r.spec.dim, r.seed) for r in recipes[:3]] == [("svgd", 41, 0), ("svgd", 41, 1), ("annealed", 41, 0)]
+    assert [(r.spec.method, r.spec.dim, r.seed) for r in recipes[:3]] == [
+        ("svgd", 41, 0),
+        ("svgd", 41, 1),
+        ("annealed", 41, 0),
+    ]
     assert len(recipes) == 12 and {r.spec.dim for r in recipes} == {41, 10301}
     assert all(r.knobs["method.step_size"] == 1e-3 and r.knobs["method.particles"] == 5 for r in recipes)
     assert [r.knobs.get("method.horizon") for r in recipes[::2]] == [None, 15_000, None] * 2

@@ -5,10 +5,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.wave import nuts as wave_nuts, nuts_panel as wave_nuts_panel
-from app.server import jobs
-from app.server.jobs import SweepJob
-from app.pages.wave.widths import narrowing, shipped_rows, spreads
+from app.pages.wave import nuts as wave_nuts
+from app.pages.wave import nuts_panel as wave_nuts_panel
 from app.pages.wave.measures import AT, GAP, Seen, measure, seen
 from app.pages.wave.nuts import NutsJob
 from app.pages.wave.parts import nuts_sentence, table
@@ -16,6 +14,9 @@ from app.pages.wave.recovery import STOP, Recovery, apart, table_of
 from app.pages.wave.session import Picture
 from app.pages.wave.setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.pages.wave.stage import pack
+from app.pages.wave.widths import narrowing, shipped_rows, spreads
+from app.server import background
+from app.server.jobs import SweepJob
 from stein_core import compile
 from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference
@@ -26,7 +27,9 @@ from stein_core.sweeps import key_of
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
 
-@pytest.mark.parametrize("text", ["1,2\n3,4", "x,y\n1,2\n3,4\n", "1;2\n3;4", "1\t2\n\n3\t4", "1 2\n3 4", " 1, 2 \n3 ,4", "a;b\n1;2\n3;4"])
+@pytest.mark.parametrize(
+    "text", ["1,2\n3,4", "x,y\n1,2\n3,4\n", "1;2\n3;4", "1\t2\n\n3\t4", "1 2\n3 4", " 1, 2 \n3 ,4", "a;b\n1;2\n3;4"]
+)
 def test_points_are_read_however_they_are_separated(text):
     assert read_points(text) == ((1.0, 2.0), (3.0, 4.0))
 
@@ -74,7 +77,11 @@ def test_a_wrong_field_of_a_link_is_named_and_the_rest_kept(field, text, message
 def test_two_rows_are_the_papers_networks_and_their_link_holds_both_steps():
     setup = WaveSetup(width=7, draws=30, steps=250, two=True, below=40)
     first, second = setup.networks()
-    assert (first.width, first.draws, first.steps) == (5, 30, 250) and (second.width, second.draws, second.steps) == (100, 10, 40)
+    assert (first.width, first.draws, first.steps) == (5, 30, 250) and (second.width, second.draws, second.steps) == (
+        100,
+        10,
+        40,
+    )
     assert not first.two and first.data == second.data
     again, problems = WaveSetup.from_query(dict(parse_qsl(setup.to_query())))
     assert again == setup and problems == []
@@ -96,12 +103,11 @@ def test_only_the_knobs_that_matter_are_shown():
 
 
 def test_a_script_that_an_earlier_version_exported_finds_its_modules():
-    from stein_core.bands import band, function_values  # noqa: F401
-    from stein_core.wave import measures
-
     from stein_core import bands, wave
+    from stein_core.bands import band, function_values  # noqa: F401
     from stein_core.store import Store  # noqa: F401
     from stein_core.sweeps import run_sweep, variance_collapse  # noqa: F401
+    from stein_core.wave import measures
 
     assert bands.Band is Band and measures is wave.measures
 
@@ -162,7 +168,9 @@ def widths_of(method, small, large):
 def test_what_narrows_is_judged_by_the_rows():
     paper = widths_of("svgd", 2, 1) + widths_of("annealed", 2, 1) + widths_of("smi", 2, 2.5)
     text = narrowing(paper)
-    assert "SVGD 0.50 ± 0.00 (narrows)" in text and "(widens)" in text and "10 seeds" in text and "so it is here" in text
+    assert (
+        "SVGD 0.50 ± 0.00 (narrows)" in text and "(widens)" in text and "10 seeds" in text and "so it is here" in text
+    )
     text = narrowing(widths_of("svgd", 2, 1) + widths_of("smi", 2, 1))
     assert "here SMI's narrows.**" in text
     assert narrowing([]) == "" == narrowing(widths_of("svgd", 2, 1)[:10])
@@ -177,7 +185,14 @@ def test_spreads_are_means_and_deviations_over_seeds():
 def test_recovery_points_stand_beside_the_published_ones():
     def row(method, particles, lppd, seed=0):
         lppds = {f"lppd_{region}": lppd for region in ("in", "between", "entire")}
-        return {"key": f"{method}{particles}{seed}", "method": method, "particles": particles, "dim": dim_of(5), "seed": seed, **lppds}
+        return {
+            "key": f"{method}{particles}{seed}",
+            "method": method,
+            "particles": particles,
+            "dim": dim_of(5),
+            "seed": seed,
+            **lppds,
+        }
 
     rows = [row("smi", 5, 0.0), row("svgd", 1, -50.0), row("svgd", 2, -30.0), row("svgd", 4, 5.0)]
     cells = table_of(rows, False)
@@ -199,7 +214,7 @@ def test_the_shipped_recovery_runs_are_those_of_the_command_and_disagree_with_th
 
 def test_a_job_stops_with_the_server(monkeypatch):
     job = NutsJob(TINY)
-    monkeypatch.setattr(jobs.STOPPING, "is_set", lambda: True)
+    monkeypatch.setattr(background.STOPPING, "is_set", lambda: True)
     job.run()
     assert job.state == "cancelled" and job.done == 0
 
@@ -207,7 +222,11 @@ def test_a_job_stops_with_the_server(monkeypatch):
 def test_a_picture_travels_with_its_row_and_method():
     wide = Band(*np.ones((3, 4)))
     frame = pack(1, 25, {"map": Seen(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
-    assert list(frame[:4]) == [0, 1, 25, 1] and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2] and len(frame) == 8 + 20 + 8
+    assert (
+        list(frame[:4]) == [0, 1, 25, 1]
+        and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2]
+        and len(frame) == 8 + 20 + 8
+    )
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
 from app.pages.wave import session as wave_session
-from app.shell import Shell
-from app.server.streaming import Streamer
-from app.pages.wave.widths import shipped_rows
 from app.pages.wave.measures import seen
 from app.pages.wave.session import WaveSession, moved
 from app.pages.wave.setup import PAPER, SHOWN, STEPS, WaveSetup
 from app.pages.wave.trained import recipe_of, recipes, shipped_state
+from app.pages.wave.widths import shipped_rows
+from app.server.streaming import Streamer
+from app.shell import Shell
 from stein_core import compile
 from stein_core.experiments.wave import dim_of
 
@@ -138,7 +138,9 @@ def test_the_shipped_states_are_those_of_the_default_run():
         gaps[method] = seen(setup.spec(method), state.particles, setup, method, STEPS, 0.0, False)
     for method in ("svgd", "annealed", "smi"):
         widths = [row["width_between"] for row in shipped_rows("widths") if (row["method"], row["dim"]) == (method, 41)]
-        assert len(widths) == 10 and abs(gaps[method].readout.gap - np.mean(widths)) < 3 * np.std(widths, ddof=1), method
+        assert len(widths) == 10 and abs(gaps[method].readout.gap - np.mean(widths)) < 3 * np.std(widths, ddof=1), (
+            method
+        )
     stepper, knobs = compile(setup.spec("map"), look=False), setup.knobs_of("map")
     state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS)
     now = seen(setup.spec("map"), state.particles, setup, "map", STEPS, 0.0, False)
@@ -244,7 +246,9 @@ def test_what_fails_to_compile_is_no_alarm_where_it_is_wanted_no_more(submitted,
     made = Screen(TINY)
     made.session._ask()
     work, *first = submitted.pop()
-    monkeypatch.setattr(wave_session, "compile", lambda spec, look: made.session._apply(replace(TINY, width=2)) or 1 / 0)
+    monkeypatch.setattr(
+        wave_session, "compile", lambda spec, look: made.session._apply(replace(TINY, width=2)) or 1 / 0
+    )
     work(*first)
     answer(made.session)
     assert not made.news["alarm"] and made.news.get("playing") is not False and len(submitted) == 1
@@ -266,11 +270,18 @@ def refuse(spec, look):
     raise ValueError("too much") if spec.method == "map" else RuntimeError("no such thing")
 
 
-def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_and_the_others_are(submitted, monkeypatch):
+def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_and_the_others_are(
+    submitted, monkeypatch
+):
     monkeypatch.setattr(wave_session, "compile", refuse)
     made = Screen(TINY)
     made.session._ask()
-    for again in (lambda: made.session._apply(TINY), lambda: made.session._play(True), made.session._reset, lambda: None):
+    for again in (
+        lambda: made.session._apply(TINY),
+        lambda: made.session._play(True),
+        made.session._reset,
+        lambda: None,
+    ):
         for method in ("map", "svgd"):
             assert made.news["status"].startswith(f"compiling {method.upper()}")
             work, *what = submitted.pop()
@@ -285,13 +296,19 @@ def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_an
 
 def test_beside_a_refused_program_the_others_train_as_fast_as_ever(monkeypatch):
     wanted = wave_session.compile
-    monkeypatch.setattr(wave_session, "compile", lambda spec, look: wanted(spec, look) if spec.method == "map" else refuse(spec, look))
+    monkeypatch.setattr(
+        wave_session, "compile", lambda spec, look: wanted(spec, look) if spec.method == "map" else refuse(spec, look)
+    )
     made = Screen(TINY)
     made.session.wake()
     steps = [0]
     made.until(lambda p: p and (steps.append(p.step) or p.step > 200))
     made.session.close()
-    assert max(np.diff(steps)) > 4 and made.news["alarm"] == "RuntimeError: no such thing" and made.news.get("playing") is not False
+    assert (
+        max(np.diff(steps)) > 4
+        and made.news["alarm"] == "RuntimeError: no such thing"
+        and made.news.get("playing") is not False
+    )
 
 
 def test_nobody_looking_means_nothing_is_trained():

@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.mark.long
 def test_the_wheel_installs_serves_and_computes(tmp_path):
-    clone = shutil.copytree(ROOT, tmp_path / "clone", ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__"))
+    clone = shutil.copytree(
+        ROOT, tmp_path / "clone", ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+    )
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, clone], check=True)
     (wheel,) = tmp_path.glob("steinlab-*.whl")
     venv.create(tmp_path / "env", with_pip=True)

@@ -54,9 +54,8 @@ def _compare(old: Any, new: Any, seen: dict, changes: list) -> None:
 def _names(model: Model) -> list[str]:
     skipped = {*OWN, *(("start", "end") if isinstance(model, DataRange1d) else ())}  # the browser computes those
     return [
-        name for name in model.properties()
-        if name not in skipped and not isinstance(_property(model, name), Readonly)
-    ]  # fmt: skip
+        name for name in model.properties() if name not in skipped and not isinstance(_property(model, name), Readonly)
+    ]
 
 
 def _property(model: Model, name: str):

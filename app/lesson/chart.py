@@ -16,11 +16,11 @@ from bokeh.model import Model
 from bokeh.models import Plot
 
 from app.lesson.bokeh_update import take_over
-from app.ui.colours import COLOURS
-from app.server.jobs import STOPPING, Left, Threads, beside
 from app.lesson.output import Output
-from app.ui.text import BUSY
+from app.server.background import STOPPING, Left, Threads, beside
 from app.server.turns import TURNS
+from app.ui.colours import COLOURS
+from app.ui.text import BUSY
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
@@ -46,7 +46,15 @@ class Chart(Output):
         self.said = pn.pane.Alert("", alert_type="warning", visible=False, margin=(4, 8))
         self.figure = pn.Column(sizing_mode="stretch_width", min_height=HEIGHT, margin=0)
         heading = [pn.pane.HTML(f"<b>{title}</b>", margin=(6, 8, 0, 8))] * bool(title)
-        self.extend([*heading, pn.FlexBox(*self.controls.values(), sizing_mode="stretch_width"), self.line, self.figure, self.said])
+        self.extend(
+            [
+                *heading,
+                pn.FlexBox(*self.controls.values(), sizing_mode="stretch_width"),
+                self.line,
+                self.figure,
+                self.said,
+            ]
+        )
         self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
         self.newest: tuple[Model | None, str] | None = None  # drawn and not shown yet, with what went wrong
         self.request()
@@ -113,9 +121,13 @@ def control(name: str, values: tuple | list, jupyter: bool):
     """The slider of (low, high, default) or the select of [options]."""
     kit, naming = (pn.widgets, "name") if jupyter else (pmui, "label")
     shared = {
-        naming: name.replace("_", " "), "width": 280, "min_width": 180, "max_width": 290, "margin": (4, 8),
+        naming: name.replace("_", " "),
+        "width": 280,
+        "min_width": 180,
+        "max_width": 290,
+        "margin": (4, 8),
         "styles": {"flex": "1 1 180px"},
-    }  # fmt: skip
+    }
     if isinstance(values, list):
         return kit.Select(options=values, value=values[0], **shared, **{} if jupyter else {"size": "small"})
     low, high, default = values
@@ -131,7 +143,9 @@ def rendered(drawn: Any) -> Model:
             # Without a document of its own it takes the one that Bokeh is at work on, and sets its theme.
             drawn = hv.renderer("bokeh").instance(mode="server").get_plot(drawn, Document()).state
         for plot in drawn.select({"type": Plot}):
-            plot.output_backend = "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU
+            plot.output_backend = (
+                "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU
+            )
     for plot in drawn.select({"type": Plot}):
         plot.sizing_mode = "stretch_width"
         plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said

@@ -9,14 +9,14 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.knob_widgets import place as set_widget
-from app.ui.knob_widgets import widget
 from app.lesson.output import Output
+from app.server.streaming import Mailbox, Streamer
 from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs
-from app.server.streaming import Mailbox, Streamer
 from app.stage.stage import Stage
+from app.ui.knob_widgets import place as set_widget
+from app.ui.knob_widgets import widget
 from stein_core import compile
 from stein_core.errors import unknown
 
@@ -29,7 +29,12 @@ class LiveStage(Output):
     """See `app.notebook.stage`. It computes nothing until a browser shows it."""
 
     def __init__(
-        self, setup: Setup | str, sliders: Sequence[str], marks: Sequence[str] | None, metrics: Sequence[str], play: bool = False
+        self,
+        setup: Setup | str,
+        sliders: Sequence[str],
+        marks: Sequence[str] | None,
+        metrics: Sequence[str],
+        play: bool = False,
     ):
         super().__init__()
         self.setup = setup = read(setup)
@@ -66,7 +71,9 @@ class LiveStage(Output):
         self.show_knobs({name: setup.knobs.get(name, all_knobs()[name].default) for name in self.knobs})
         self.show_link()
         wide = {"sizing_mode": "stretch_width", "align_items": "center"}
-        self.extend([pn.FlexBox(self.play, *others, self.onward, **wide), pn.FlexBox(*self.knobs.values(), **wide), self.stage])
+        self.extend(
+            [pn.FlexBox(self.play, *others, self.onward, **wide), pn.FlexBox(*self.knobs.values(), **wide), self.stage]
+        )
 
     def prepare(self) -> None:
         """Compile what it will need, on the calling thread."""
@@ -105,7 +112,9 @@ class LiveStage(Output):
     def told(self, news: dict) -> None:
         """News of the session, on the event loop."""
         if "playing" in news:
-            self.play.param.update(**{"name" if self.place.jupyter else "label": "Pause" if news["playing"] else "Play"})
+            self.play.param.update(
+                **{"name" if self.place.jupyter else "label": "Pause" if news["playing"] else "Play"}
+            )
         if "setup" in news:
             self.show_knobs(news["setup"].knobs)
         self.show_knobs(news.get("knobs", {}))

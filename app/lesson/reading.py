@@ -14,10 +14,10 @@ from typing import Any
 
 from panel.viewable import Viewable
 
-from app.server.folders import NOTEBOOKS
-from app.server.jobs import STOPPING, Left, Threads, beside
-from app.lesson.output import Output
 from app.lesson.host import Place, placed
+from app.lesson.output import Output
+from app.server.background import STOPPING, Left, Threads, beside
+from app.server.folders import NOTEBOOKS
 
 log = logging.getLogger(__name__)
 FOLDER = NOTEBOOKS
@@ -76,11 +76,12 @@ def read_lesson(path: Path) -> Lesson:
     facts = notebook["metadata"]["steinlab"]
     cells = tuple(
         Cell(
-            cell["cell_type"] == "code", "".join(cell["source"]),
+            cell["cell_type"] == "code",
+            "".join(cell["source"]),
             cell["metadata"].get("jupyter", {}).get("source_hidden", False),
         )
         for cell in notebook["cells"]
-    )  # fmt: skip
+    )
     return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells)
 
 
@@ -154,7 +155,9 @@ class Reading:
 def run(source: str, namespace: dict[str, Any]) -> Result:
     """Run one cell's code in `namespace`; its last expression is what it shows."""
     result = Result()
-    namespace["print"] = lambda *values, sep=" ", end="\n", **ignored: result.printed.append(sep.join(map(str, values)) + end)
+    namespace["print"] = lambda *values, sep=" ", end="\n", **ignored: result.printed.append(
+        sep.join(map(str, values)) + end
+    )
     try:
         body, last = parsed(source)
         exec(body, namespace)

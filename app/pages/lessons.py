@@ -10,21 +10,24 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.custom import JSComponent
 
-from app.server.messages import Heard, one_of
-from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.lesson.host import Place
-from app.server.loop import soon
 from app.lesson.output import prose
-from app.ui.text import BUSY, Text, code_html, markdown_html
+from app.lesson.reading import Lesson, Reading, Result, lessons
+from app.server.loop import soon
+from app.server.messages import Heard, one_of
 from app.server.turns import TURNS
+from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short, whole
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 BUTTON = {"size": "small", "margin": (6, 4)}
 BAR = {
-    "position": "sticky", "bottom": "0", "z-index": "5", "background": "var(--mui-palette-background-paper, Canvas)",
+    "position": "sticky",
+    "bottom": "0",
+    "z-index": "5",
+    "background": "var(--mui-palette-background-paper, Canvas)",
     "border-top": "1px solid #8884",
-}  # fmt: skip
+}
 HELP = "**N** or Shift + Enter: next cell, **P**: previous."
 
 
@@ -60,23 +63,35 @@ class Lessons:
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
         self.contents = Text(html="", go=shell.go, margin=(4, 8))
         self.cells = pn.Column(**WIDE)
-        self.back = pmui.Button(label="Back", icon="arrow_back", variant="text", on_click=lambda e: self.step(-1), **BUTTON)
-        self.next = pmui.Button(label="Next", icon="arrow_forward", width=150, on_click=lambda e: self.step(1), **BUTTON)
-        everything = pmui.Button(label="Run all", variant="text", on_click=lambda e: self.reveal(len(self.lesson.cells)), **BUTTON)
+        self.back = pmui.Button(
+            label="Back", icon="arrow_back", variant="text", on_click=lambda e: self.step(-1), **BUTTON
+        )
+        self.next = pmui.Button(
+            label="Next", icon="arrow_forward", width=150, on_click=lambda e: self.step(1), **BUTTON
+        )
+        everything = pmui.Button(
+            label="Run all", variant="text", on_click=lambda e: self.reveal(len(self.lesson.cells)), **BUTTON
+        )
         restart = pmui.Button(label="Restart", variant="text", on_click=lambda e: self.begin(self.lesson), **BUTTON)
         self.where = pmui.Typography("", variant="body2", margin=(12, 8))
         self.progress = pmui.LinearProgress(value=0, variant="determinate", **WIDE)
         self.sidebar = [
-            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 8)), self.contents,
+            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 8)),
+            self.contents,
             pmui.Typography(HELP, variant="caption", margin=(8, 8)),
-        ]  # fmt: skip
-        buttons = pmui.FlexBox(self.back, self.next, everything, restart, self.where, sizing_mode="stretch_width", align_items="center")
+        ]
+        buttons = pmui.FlexBox(
+            self.back, self.next, everything, restart, self.where, sizing_mode="stretch_width", align_items="center"
+        )
         self.main = [
             pn.Column(
-                self.reader, self.cells, pn.Column(self.progress, buttons, styles=BAR, **WIDE),
-                sizing_mode="stretch_width", margin=(4, 12),
+                self.reader,
+                self.cells,
+                pn.Column(self.progress, buttons, styles=BAR, **WIDE),
+                sizing_mode="stretch_width",
+                margin=(4, 12),
             )
-        ]  # fmt: skip
+        ]
         shell.frame.param.watch(lambda event: [output.darken(event.new) for output in self.outputs()], "dark_theme")
         pn.state.on_session_destroyed(lambda context: self.reading.close())
         self.warning = self.open(query)
@@ -87,7 +102,10 @@ class Lessons:
         """Show the lesson and cell of a link; what was wrong in it."""
         key = query.get("lesson", next(iter(lessons())))
         if key not in lessons():
-            key, wrong = next(iter(lessons())), f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}."
+            key, wrong = (
+                next(iter(lessons())),
+                f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}.",
+            )
         else:
             wrong = ""
         if self.reading is None or key != self.lesson.key or "cell" not in query:

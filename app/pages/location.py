@@ -57,20 +57,27 @@ class Spaces:
         here = density(specs[0].target, specs[0].dim)
         cards = [
             card(
-                title, [DIAGNOSTICS[name] for name in names], accent=1 - method, edit=not scales,
+                title,
+                [DIAGNOSTICS[name] for name in names],
+                accent=1 - method,
+                edit=not scales,
                 background=background_of(self.axis) if scales else 0,
                 note="Point masses have no scale." if scales and not specs[0].has_density else "",
             )
             for title, method, scales, names in CARDS
-        ]  # fmt: skip
+        ]
         coordinates = target_of(specs[0]).coordinates[:2]
         scales = [
             {
-                "extent": [*extent, *extent], "equal": True, "labels": [f"{axis} of {name}" for name in coordinates],
-                "contours": [], "image": None, "curve": None,
+                "extent": [*extent, *extent],
+                "equal": True,
+                "labels": [f"{axis} of {name}" for name in coordinates],
+                "contours": [],
+                "image": None,
+                "curve": None,
             }
             for axis, extent in AXES.items()
-        ]  # fmt: skip
+        ]
         return {"cards": cards, "backgrounds": [here, *scales]}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
@@ -124,9 +131,13 @@ class Location(Live):
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
     presets = PRESETS["location"]
     marks = {
-        "attract": "Attraction", "repulse": "Repulsion", "sum": "Sum", "guides": "Guides", "fixed": "Fixed points",
+        "attract": "Attraction",
+        "repulse": "Repulsion",
+        "sum": "Sum",
+        "guides": "Guides",
+        "fixed": "Fixed points",
         "trails": "Trails",
-    }  # fmt: skip
+    }
     drawn = ["attract", "repulse", "guides", "fixed"]
 
     def __init__(self, shell, query: dict[str, str]):
@@ -145,9 +156,16 @@ class Location(Live):
         self.components = pmui.Typography("–", variant="h5", margin=(2, 8))
         self.meaning, self.variances, self.exact = (pmui.Typography("", **text) for _ in range(3))
         self.sidebar = [
-            self.preset, self.about, self.target, self.dim, self.guide, *self.sliders[:6], self.optimizer, self.draws,
+            self.preset,
+            self.about,
+            self.target,
+            self.dim,
+            self.guide,
+            *self.sliders[:6],
+            self.optimizer,
+            self.draws,
             *self.sliders[6:],
-        ]  # fmt: skip
+        ]
         column = {"sizing_mode": "stretch_width", "min_width": 300, "margin": (4, 8)}
         self.main = [
             pmui.Column(
@@ -165,7 +183,7 @@ class Location(Live):
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
-        ]  # fmt: skip
+        ]
         self.quietly(self.show_setup, self.session.linked())
 
     def unfit(self, setup: Setup) -> str:
@@ -194,9 +212,10 @@ class Location(Live):
         self.meaning.object = (
             "The effective number exp(L − L_up): 1 where all guides are alike, m where none overlap."
             if known
-            else "Point masses have no effective number." if not setup.spec("smi", FIRST_CAPACITY).has_density
+            else "Point masses have no effective number."
+            if not setup.spec("smi", FIRST_CAPACITY).has_density
             else "The density is not that of the draws, so there is no effective number and no ELBO."
-        )  # fmt: skip
+        )
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
@@ -211,7 +230,8 @@ class Location(Live):
             self.exact.object = (
                 f"Exact fixed point: locations ±{point.location:.4f}, sd {point.scale:.4f} and variance "
                 f"{point.variance:.4f} on one axis; 0, 1 and 1 across."
-                + " Runs leave it: with this much repulsion one guide narrows and the other widens." * (not point.stable)
+                + " Runs leave it: with this much repulsion one guide narrows and the other widens."
+                * (not point.stable)
             )
 
     def turned_axis(self, event):

@@ -87,7 +87,9 @@ def everything() -> str:
     """The page's HTML."""
     notation = [
         (rf"\({tex}\)", code(name), meaning, unit, code(where))
-        for (symbol, name, meaning), (tex, unit, where) in zip(symbols(), map(SYMBOLS.get, [row[0] for row in symbols()]))
+        for (symbol, name, meaning), (tex, unit, where) in zip(
+            symbols(), map(SYMBOLS.get, [row[0] for row in symbols()])
+        )
     ]
     parts = [
         "<h1>Notation and references</h1>",
@@ -98,7 +100,8 @@ def everything() -> str:
         "<p>Where a paper or a published code differs from what we compute, with the evidence and a view that shows it.</p>",
         *(
             f"<article><b>{inline(c.said)}</b><br>{inline(c.holds)} "
-            + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link) + "</article>"
+            + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link)
+            + "</article>"
             for c in CORRECTIONS
         ),
         "<h2>Papers</h2>",
@@ -120,7 +123,10 @@ def everything() -> str:
 
 def entries(registry: Registry) -> str:
     """A registry as a table."""
-    rows = [(html.escape(e.label), code(e.name), html.escape(e.summary), html.escape(e.reference)) for e in registry.entries()]
+    rows = [
+        (html.escape(e.label), code(e.name), html.escape(e.summary), html.escape(e.reference))
+        for e in registry.entries()
+    ]
     return table(("", "in the code", "meaning", "reference"), rows)
 
 

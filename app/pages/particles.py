@@ -5,10 +5,10 @@ from __future__ import annotations
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.knob_widgets import WIDTH
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.scene import SideBySide
 from app.stage.setup import PANELS, Setup
+from app.ui.knob_widgets import WIDTH
 from stein_core import METHODS
 
 HELP = f"Click the stage to drop a particle, double-click one (or hover and press Delete) to remove it. {KEYS}"
@@ -23,14 +23,24 @@ class Particles(Live):
     def __init__(self, shell, query: dict[str, str]):
         super().__init__(shell, query, SideBySide())
         self.methods = pmui.MultiChoice(
-            label=f"Methods (1 to {PANELS})", options={e.label: e.name for e in METHODS.entries()}, max_items=PANELS,
+            label=f"Methods (1 to {PANELS})",
+            options={e.label: e.name for e in METHODS.entries()},
+            max_items=PANELS,
             **WIDTH,
-        )  # fmt: skip
+        )
         self.methods.param.watch(self.chose_methods, "value")
         self.sidebar = [
-            self.preset, self.about, self.target, self.dim, self.methods, self.guide, *self.sliders[:6],
-            self.optimizer, self.draws, *self.sliders[6:],
-        ]  # fmt: skip
+            self.preset,
+            self.about,
+            self.target,
+            self.dim,
+            self.methods,
+            self.guide,
+            *self.sliders[:6],
+            self.optimizer,
+            self.draws,
+            *self.sliders[6:],
+        ]
         self.main = [
             pmui.Column(
                 *self.warnings,

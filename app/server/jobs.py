@@ -8,72 +8,25 @@ import os
 import queue
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Callable, Iterator
+from typing import Any
 
+from app.server.background import LOOKERS, RECORDERS, STOPPING, Breaks, Threads
 from app.server.errors import note
 from app.server.limits import LIMITS
-from app.server.streaming import SHARE
 from stein_core import Recipe, cache_folder
 from stein_core.batches import Stop
-from stein_core.runner import in_pieces
 from stein_core.store import Store
 from stein_core.sweeps import run_sweep
 
 log = logging.getLogger(__name__)
 THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2  # of a sweep: the pages that play want the other cores
 PATIENCE = 1.0  # seconds that the end of the process waits for a sweep to stop between two steps
-OTHERS = max(1, (os.cpu_count() or 1) - 1)  # cores beside the one on which Python runs
-LONGEST_REST = 5.0  # seconds that a job gives way at a time
-STOPPING = threading.Event()  # the process ends: whatever runs beside the pages stops soon
 
 
-class Threads(ThreadPoolExecutor):
-    """A ThreadPoolExecutor on daemon threads. Python lets an ordinary one run all that it was given before it ends.
-    heard: whether somebody reads the futures; else the log says what failed."""
-
-    def __init__(self, count: int, name: str, heard: bool = False):
-        super().__init__(count, name)
-        self._heard = heard
-        self._waiting: queue.SimpleQueue = queue.SimpleQueue()
-        self._given: set[Future] = set()
-        self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
-
-    def submit(self, work: Callable, /, *arguments, **keywords) -> Future:
-        future = Future()
-        self._given.add(future)
-        self._waiting.put((future, work, arguments, keywords))
-        with self._starting:
-            while self._names:
-                threading.Thread(target=self._run, name=self._names.pop(0), daemon=True).start()
-        return future
-
-    @property
-    def busy(self) -> bool:
-        """Whether anything runs or waits."""
-        return bool(self._given)
-
-    def _run(self):
-        while True:
-            self._one(*self._waiting.get())
-
-    def _one(self, future: Future, work: Callable, arguments, keywords):
-        try:
-            if future.set_running_or_notify_cancel():
-                future.set_result(work(*arguments, **keywords))
-        except BaseException as error:
-            future.set_exception(error)
-            if not self._heard:
-                note(log, threading.current_thread().name, error)
-        self._given.discard(future)
-
-
-SWEEPERS = [Threads(THREADS, "sweep", heard=True) for _ in range(LIMITS.jobs)]  # as many as sweeps that may run at a time
-LOOKERS = Threads(1, "look-up")  # what takes a moment
-RECORDERS = Threads(2, "recorder")  # what takes long
-
+SWEEPERS = [
+    Threads(THREADS, "sweep", heard=True) for _ in range(LIMITS.jobs)
+]  # as many as sweeps that may run at a time
 _free: queue.SimpleQueue[Threads] = queue.SimpleQueue()  # those that no sweep has
 for _threads in SWEEPERS:
     _free.put(_threads)
@@ -93,47 +46,6 @@ def _opened() -> Store:
     if kept.set_aside:
         log.warning("%s was damaged; it is now %s and a new one is begun.", kept.path, kept.set_aside)
     return kept
-
-
-def giving_way() -> str:
-    """What a page adds to the progress of such work while it has to."""
-    return ". Pages that are playing come first." if SHARE.pages(SHARE.REMEMBERED) else ""
-
-
-class Breaks(threading.local):
-    """Work beside the pages gives way to them: after each piece it rests as long as that took for every page that plays,
-    and so has the share of one page more of a core. Where there are more than two, pages that play keep one busy (they
-    share Python), and the rest is as much shorter. Each thread that takes part counts for itself."""
-
-    _since = None  # the last break's end
-
-    def take(self, stopped: Callable[[], bool]) -> None:
-        """Between two pieces of work. stopped: asked all the while; where it is true, there is nothing to rest for."""
-        now = time.monotonic()
-        if self._since is not None:
-            worked = now - self._since
-            # A page that is slow because of this very work plays, too.
-            while not stopped() and time.monotonic() < now + min(LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / OTHERS):
-                time.sleep(min(worked, 0.02))
-        self._since = time.monotonic()
-
-
-class Left(BaseException):
-    """Nobody waits any more for what this thread computes. No `except Exception` is to take it for an error."""
-
-
-@contextmanager
-def beside(unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Steps that are taken meanwhile on this thread give way to pages that play; Left is raised where they are unwanted."""
-    breaks = Breaks()
-
-    def rest():
-        breaks.take(unwanted)
-        if unwanted():
-            raise Left
-
-    with in_pieces(rest):
-        yield
 
 
 class Job:
@@ -283,26 +195,3 @@ def stop() -> bool:
             break
         time.sleep(0.02)
     return not busy
-
-
-def in_background(
-    work: Callable[[], Any],
-    tell: Callable[[Any], None],
-    failed: Callable[[str], None],
-    wanted: Callable[[], bool] = lambda: True,
-    threads: Threads = LOOKERS,
-) -> None:
-    """Do `work` on another thread, then `tell` its result there (or what failed). wanted: asked when its turn has come;
-    where nobody waits for it any more, nothing is done."""
-
-    def run():
-        if STOPPING.is_set() or not wanted():
-            return
-        try:
-            result = work()
-        except Exception as error:
-            failed(note(log, "background", error))
-        else:
-            tell(result)
-
-    threads.submit(run)

@@ -13,7 +13,12 @@ KNOWN = {
     "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
     "STEINLAB_DIM": (1000, 2, 1000, "dimensions of a target, but for the wave"),
     "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method on one stage"),
-    "STEINLAB_SESSIONS": (100, 1, 10_000, "open pages at a time (not served notebooks); the next visitor is asked to come back later"),
+    "STEINLAB_SESSIONS": (
+        100,
+        1,
+        10_000,
+        "open pages at a time (not served notebooks); the next visitor is asked to come back later",
+    ),
     "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; the others wait in line"),
     "STEINLAB_RUNS": (600, 1, 100_000, "runs of one sweep of page Variance collapse"),
     "STEINLAB_UPLOAD_MB": (1, 1, 100, "megabytes of an uploaded file"),

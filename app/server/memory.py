@@ -28,7 +28,9 @@ class Garbage:
         self._look_soon()
 
     def _look_soon(self) -> None:
-        asyncio.get_running_loop().call_later(self.SOON, self._look, context=Context())  # not the page's own: it holds it
+        asyncio.get_running_loop().call_later(
+            self.SOON, self._look, context=Context()
+        )  # not the page's own: it holds it
 
     def _look(self) -> None:
         if not self._ended:

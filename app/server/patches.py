@@ -22,7 +22,6 @@ from panel.reactive import Syncable
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
-
 log = logging.getLogger(__name__)
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error = ErrorMessage.create.__func__
@@ -177,7 +176,16 @@ def begin_busy_cleanup() -> None:
 def apply() -> None:
     """Apply every patch of the server, once, before the first visitor comes."""
     for patch in (
-        hear_at_once, send_at_once, expect_failed_writes, expect_late_messages, expect_second_closing, leave_links_alone,
-        keep_tracebacks, keep_documents_apart, import_nothing, expect_null_bytes, expect_known_models,
-    ):  # fmt: skip
+        hear_at_once,
+        send_at_once,
+        expect_failed_writes,
+        expect_late_messages,
+        expect_second_closing,
+        leave_links_alone,
+        keep_tracebacks,
+        keep_documents_apart,
+        import_nothing,
+        expect_null_bytes,
+        expect_known_models,
+    ):
         patch()

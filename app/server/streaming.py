@@ -1,4 +1,5 @@
 """Frames from a worker thread to one browser: the newest frame wins, few are in flight."""
+
 import threading
 import time
 from collections import deque
@@ -83,8 +84,13 @@ class Streamer:
     window: how many frames may be under way without an acknowledgement. share: says how soon the next one may be made.
     """
 
-    def __init__(self, send: Callable[[np.ndarray], None],
-                 schedule: Callable[[Callable], None], window: int = 2, share: Share = SHARE):
+    def __init__(
+        self,
+        send: Callable[[np.ndarray], None],
+        schedule: Callable[[Callable], None],
+        window: int = 2,
+        share: Share = SHARE,
+    ):
         self._send, self._schedule, self._window, self._share = send, schedule, window, share
         self._asked = self._next = 0.0  # when the last flush was asked for; when the next frame may be made
         self._hurried = self._eager = False

@@ -14,13 +14,13 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.server.folders import ASSETS
-from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from app.server.limits import LIMITS
 from app.server.loop import soon
+from app.server.streaming import Mailbox, Streamer
 from app.stage.session import FIRST_CAPACITY, Session
 from app.stage.setup import Setup, all_knobs
-from app.server.streaming import Mailbox, Streamer
 from app.stage.stage import Stage
+from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS
 
@@ -29,7 +29,10 @@ PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
-BELOW = {"& .MuiSlider-valueLabel": {"top": 56}, "& .MuiSlider-valueLabel::before": {"display": "none"}}  # the bar would cut it
+BELOW = {
+    "& .MuiSlider-valueLabel": {"top": 56},
+    "& .MuiSlider-valueLabel::before": {"display": "none"},
+}  # the bar would cut it
 KEYS = (
     "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), "
     "**↑ ↓** change the speed, **R** resets. Arrows shrink as forces vanish; *Fit arrows* makes the present ones long."
@@ -60,14 +63,18 @@ class Live:
         self.shell = shell
         self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
         self.step, self.rate = 0, 0.0
-        self.stage = Stage(on_message=self.heard, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks})
+        self.stage = Stage(
+            on_message=self.heard, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks}
+        )
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
         self.make_transport()
         self.make_choices()
         self.make_exports(drawn)
         self.warnings = [
-            pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
+            pmui.Alert(
+                pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
+            )
         ] * bool(problems)
         self.session = Session(setup, self.streamer, Mailbox(later, self.told), view)
         pn.state.on_session_destroyed(lambda context: self.session.close())
@@ -79,18 +86,29 @@ class Live:
     # ---- the pieces
 
     def make_transport(self):
-        self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON)
+        self.play = pmui.Button(
+            label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON
+        )
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.session.step(), **BUTTON)
         reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.session.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self.new_seed, **BUTTON)
         self.scrubber = pmui.IntSlider(
-            label="Rewind", start=0, end=1, value=0, show_value=False, margin=(0, 16), styles={"flex": "1 1 160px"}, sx=BELOW
+            label="Rewind",
+            start=0,
+            end=1,
+            value=0,
+            show_value=False,
+            margin=(0, 16),
+            styles={"flex": "1 1 160px"},
+            sx=BELOW,
         )
         self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 16))
         self.reading = pmui.Typography("", variant="body2", margin=(10, 8), width=330)
         self.scrubber.param.watch(lambda event: self.quiet or self.session.rewind(event.new), "value")
         self.speed.param.watch(lambda event: self.session.speed(event.new), "value")
-        self.transport = pmui.FlexBox(self.play, step, reset, seed, self.speed, self.scrubber, sizing_mode="stretch_width")
+        self.transport = pmui.FlexBox(
+            self.play, step, reset, seed, self.speed, self.scrubber, sizing_mode="stretch_width"
+        )
 
     def make_choices(self):
         names = [PROMPT, *(preset["name"] for preset in self.presets)]
@@ -100,7 +118,9 @@ class Live:
         self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
         self.dim = NumberField("Dimension", start=1, end=1000, value=2)
         self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
-        self.optimizer = pmui.Select(label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE)
+        self.optimizer = pmui.Select(
+            label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE
+        )
         self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: self.chosen(**{name: event.new}), "value")
@@ -114,19 +134,30 @@ class Live:
 
     def make_exports(self, drawn: list[str]):
         self.show_marks = pmui.CheckButtonGroup(
-            options={label: name for name, label in self.marks.items()}, value=drawn, size="small", margin=(4, 8),
+            options={label: name for name, label in self.marks.items()},
+            value=drawn,
+            size="small",
+            margin=(4, 8),
             sx={"flexWrap": "wrap", "& button": {"whiteSpace": "nowrap", "width": "auto !important"}},
-        )  # fmt: skip
+        )
         self.fit = pmui.Button(
-            label="Fit arrows", icon="straighten", variant="text", size="small", margin=(4, 4), on_click=lambda event: self.stage.fit(),
-        )  # fmt: skip
+            label="Fit arrows",
+            icon="straighten",
+            variant="text",
+            size="small",
+            margin=(4, 4),
+            on_click=lambda event: self.stage.fit(),
+        )
         self.show_marks.param.watch(
             lambda event: self.stage.param.update(show={name: name in event.new for name in self.marks}), "value"
         )
         export = pmui.MenuButton(
-            label="Export", icon="download", size="small", margin=(4, 4),
+            label="Export",
+            icon="download",
+            size="small",
+            margin=(4, 4),
             items=[{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")],
-        )  # fmt: skip
+        )
         export.on_click(self.export)
         table = pmui.FileDownload(
             label="Data as CSV", callback=self.csv, filename="steinlab.csv", size="small", margin=(4, 4), variant="text"
@@ -198,7 +229,9 @@ class Live:
         self.about.object = ""
         if found:
             setup, problems = Setup.from_query(dict(parse_qsl(found[0]["link"])), self.plain)
-            self.about.object = " ".join([found[0]["text"], *problems])  # this server may allow less than the preset asks for
+            self.about.object = " ".join(
+                [found[0]["text"], *problems]
+            )  # this server may allow less than the preset asks for
             self.session.open(setup)
 
     def export(self, item):
@@ -264,7 +297,9 @@ class Live:
         dims = TARGETS[setup.target].facts.dims
         self.target.value, self.optimizer.value = setup.target, setup.optimizer
         step = TARGETS[setup.target].facts.dim_step
-        self.dim.param.update(value=specs[0].dim, start=dims[0], end=min(dims[1], LIMITS.dim), step=step, visible=dims[0] < dims[1])
+        self.dim.param.update(
+            value=specs[0].dim, start=dims[0], end=min(dims[1], LIMITS.dim), step=step, visible=dims[0] < dims[1]
+        )
         free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
         self.guide.visible = bool(free)
         if free:

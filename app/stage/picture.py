@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from app.server.folders import ASSETS
-from app.ui.colours import COLOURS, OWN_COLOURS
 from app.stage.scene import density
 from app.stage.setup import Setup
+from app.ui.colours import COLOURS, OWN_COLOURS
 from stein_core import Frame, Stepper, compile
 
 FILE = ASSETS / "particles.svg"
 SETUP = Setup(
-    "banana", ("svgd", "smi"), draws=50,
+    "banana",
+    ("svgd", "smi"),
+    draws=50,
     knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},
-)  # fmt: skip
+)
 TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves distributions"}
 LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: it slows down
 SECONDS, HELD = 10, 0.72  # of a round, and the share of it after which nothing moves

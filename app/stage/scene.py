@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from app.ui.colours import colours_of
 from app.stage.run import Run
 from app.stage.wire import Panel, rows
+from app.ui.colours import colours_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
 
@@ -45,9 +45,12 @@ class SideBySide:
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
             Panel(
-                frame.step, [values[entry.name] for entry in self.metrics], rows(frame), stepper.spec.has_density,
+                frame.step,
+                [values[entry.name] for entry in self.metrics],
+                rows(frame),
+                stepper.spec.has_density,
                 noisy=stepper.spec.has_density,
-            )  # fmt: skip
+            )
             for stepper, frame, values in zip(run.steppers, run.frames, metrics)
         ]
 
@@ -57,14 +60,19 @@ def live() -> list[Entry]:
     return [entry for entry in DIAGNOSTICS.entries() if entry.facts.live]
 
 
-def card(title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = "") -> dict:
+def card(
+    title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = ""
+) -> dict:
     """One of a scene's "cards"."""
-    read_outs = [
-        {"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics
-    ]
+    read_outs = [{"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics]
     return {
-        "title": title, "metrics": read_outs, "accent": accent, "background": background, "edit": edit, "note": note,
-    }  # fmt: skip
+        "title": title,
+        "metrics": read_outs,
+        "accent": accent,
+        "background": background,
+        "edit": edit,
+        "note": note,
+    }
 
 
 @lru_cache(maxsize=64)
@@ -99,5 +107,10 @@ def density(name: str, dim: int) -> dict:
     image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
     equal = target.log_normalizer is not None  # a posterior's coordinates have units of their own, a shape's have not
     return {
-        "extent": [x0, x1, y0, y1], "equal": equal, "labels": labels, "contours": lines, "image": image, "curve": None,
-    }  # fmt: skip
+        "extent": [x0, x1, y0, y1],
+        "equal": equal,
+        "labels": labels,
+        "contours": lines,
+        "image": image,
+        "curve": None,
+    }

@@ -13,12 +13,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Callable
 
+from app.server.background import Threads
 from app.server.errors import note
-from app.server.jobs import Threads
+from app.server.streaming import SHARE, Streamer
 from app.stage.run import Run
 from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY, Setup, all_knobs
-from app.server.streaming import SHARE, Streamer
 from app.stage.wire import pack
 from app.stage.worker import Pace, Worker
 from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
@@ -48,7 +48,9 @@ class Session(Worker):
     `app.stage.scene.SideBySide`. play: whether a setup without steps plays at once. wake() starts it, sleep() rests it, close() ends the thread.
     """
 
-    def __init__(self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide(), play: bool = True):
+    def __init__(
+        self, setup: Setup, streamer: Streamer, tell: Callable[[dict], None], view=SideBySide(), play: bool = True
+    ):
         super().__init__(streamer, tell)
         self._view = view
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
@@ -135,7 +137,9 @@ class Session(Worker):
             return
         run, catching_up = self._run, self._run.clock < self._goal
         if run.history and (self._playing or catching_up):  # step 0 is shown first, so that rewinding reaches it
-            longest, wanted = (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
+            longest, wanted = (
+                (LONGEST_CATCH_UP, self._goal - run.clock) if catching_up else (LONGEST_ADVANCE, self._speed)
+            )
             affordable = int(longest / self._seconds_per_step) if self._seconds_per_step else 1
             # Twice as many as before at most: the first one may have cost nothing, since `look` had taken it.
             if steps := self._pace.grant(max(1, min(affordable, wanted, 2 * self._steps))):
@@ -171,7 +175,9 @@ class Session(Worker):
         if measure:
             self.metrics = [frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
-        metrics = self.metrics or [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(frames)  # it moves before they are compiled
+        metrics = self.metrics or [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(
+            frames
+        )  # it moves before they are compiled
         self._streamer.publish(pack(self._view.panels(run, metrics), self._begun))
         if not moving or now - then > TELL_EVERY * SHARE.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
@@ -254,7 +260,16 @@ class Session(Worker):
         self._seconds_per_step = self._next_measure = 0.0
         self._steps = 1
         self._told = 0.0, 0
-        self._tell({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "alarm": "", "step": 0, "steps_per_second": 0.0})
+        self._tell(
+            {
+                "setup": setup,
+                "knobs": setup.knobs,
+                "playing": self._playing,
+                "alarm": "",
+                "step": 0,
+                "steps_per_second": 0.0,
+            }
+        )
         self._tell({"starting": self._begun})
         self._compile(capacity_of(setup))
 
@@ -309,7 +324,9 @@ class Session(Worker):
     def _show_start(self, specs: list[Spec], frames: list[Frame]):
         """Draw where a run starts while its program compiles."""
         if self._run is None:
-            still = SimpleNamespace(frames=frames, steppers=[SimpleNamespace(spec=spec) for spec in specs], knobs=self._setup.knobs)
+            still = SimpleNamespace(
+                frames=frames, steppers=[SimpleNamespace(spec=spec) for spec in specs], knobs=self._setup.knobs
+            )
             unknown = [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(frames)
             self._streamer.publish(pack(self._view.panels(still, unknown), self._begun))
 

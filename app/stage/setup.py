@@ -119,7 +119,9 @@ class Setup:
         for name in ("target", "dim", "guide", "optimizer", "draws", "seed", "steps"):
             if name in query:
                 try:
-                    take(**{name: query[name] if name in ("target", "guide", "optimizer") else whole(name, query[name])})
+                    take(
+                        **{name: query[name] if name in ("target", "guide", "optimizer") else whole(name, query[name])}
+                    )
                 except ValueError as error:
                     problems.append(str(error))
         if setup.steps > MOST_STEPS:

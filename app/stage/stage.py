@@ -1,4 +1,5 @@
 """The stage: a canvas component that draws particles, forces and read-outs at frame rate."""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -7,8 +8,8 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.server.messages import Heard, flag, number, one_of, point, whole
 from app.server.loop import Unbusy
+from app.server.messages import Heard, flag, number, one_of, point, whole
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
@@ -57,13 +58,18 @@ class Stage(Unbusy, Heard, JSComponent):
     starting = param.Integer(doc="Number of the newest run, as in `pack`: what is shown of runs before it is cleared.")
     status = param.String(doc="What is going on, as a small badge.")
     alarm = param.String(doc="What went wrong, as a banner.")
-    embedded = param.Boolean(default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight.")
+    embedded = param.Boolean(
+        default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight."
+    )
     dark = param.Boolean(default=False)
 
     forms = (
-        {"ack": number}, {"ready": flag}, {"add": point}, {"remove": whole},
+        {"ack": number},
+        {"ready": flag},
+        {"add": point},
+        {"remove": whole},
         {"key": one_of("space", "left", "right", "up", "down", "r")},
-    )  # fmt: skip
+    )
     _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
     _stylesheets: ClassVar = [CSS]
 

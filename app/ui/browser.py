@@ -16,7 +16,10 @@ class Browser(Heard, JSComponent):
     put on the clipboard."""
 
     forms = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
-    _esm = "\n".join((HERE / name).read_text() for name in ("reconnect.js", "offline.js", "drop_stale_writes.js", "guard_layout.js", "browser.js"))
+    _esm = "\n".join(
+        (HERE / name).read_text()
+        for name in ("reconnect.js", "offline.js", "drop_stale_writes.js", "guard_layout.js", "browser.js")
+    )
 
     def __init__(self, on_message: Callable[[dict], None], **params):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 # Okabe & Ito's colours that are seen on white and on black. On a stage blue and vermilion are the forces'.
 COLOURS = ("#009E73", "#CC79A7", "#E69F00", "#0072B2", "#D55E00", "#56B4E9", "#999999")
 GREY = "#888888"
-TICKS = "const x = +tick.toPrecision(3); return x && Math.abs(x) < 1e-3 ? x.toExponential() : String(x)"  # 0.05, 20, 1e-7
+TICKS = (
+    "const x = +tick.toPrecision(3); return x && Math.abs(x) < 1e-3 ? x.toExponential() : String(x)"  # 0.05, 20, 1e-7
+)
 OWN_COLOURS = {"svgd": 0, "smi": 1, "annealed": 2}  # the same wherever they are shown
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import panel_material_ui as pmui
 
-from app.server.jobs import LINE, Job, giving_way
+from app.server.background import giving_way
+from app.server.jobs import LINE, Job
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 
@@ -34,18 +35,31 @@ class JobBar:
     """make: the job of a click, None where nothing is left to do. ended: hears of it when it is over, however it ended.
     unit: what its steps are called. page: what the job gives way to while it plays, and what can be paused for it."""
 
-    def __init__(self, label: str, unit: str, make: Callable[[], Job | None], ended: Callable[[Job], None], page: Pausable = STILL):
+    def __init__(
+        self,
+        label: str,
+        unit: str,
+        make: Callable[[], Job | None],
+        ended: Callable[[Job], None],
+        page: Pausable = STILL,
+    ):
         self.unit, self.make, self.ended, self.page = unit, make, ended, page
         self.offered = True  # whether there is anything to start
         self.job: Job | None = None
         self.button = pmui.Button(label=label, icon="play_arrow", on_click=self._start, **BUTTON)
-        self.stop = pmui.Button(label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON)
+        self.stop = pmui.Button(
+            label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON
+        )
         self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
         self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False)
         self.pause = pmui.Button(
-            label="Pause this page to speed it up", icon="pause", variant="outlined", on_click=lambda event: page.pause(),
-            visible=False, **BUTTON,
-        )  # fmt: skip
+            label="Pause this page to speed it up",
+            icon="pause",
+            variant="outlined",
+            on_click=lambda event: page.pause(),
+            visible=False,
+            **BUTTON,
+        )
         self.widgets = [self.button, self.stop, self.bar, self.text, self.pause]
 
     @property

@@ -32,7 +32,9 @@ class NumberField(pn.viewable.Viewer):
         self.text = pmui.TextInput(label=label, size="small", sizing_mode="stretch_width", margin=0)
         super().__init__(**params)
         small = {"size": "small", "margin": (4, 0, 0, 2), "width": 30, "height": 30}
-        less = pmui.IconButton(icon="remove", description=f"Less: {label}", on_click=lambda event: self._move(-1), **small)
+        less = pmui.IconButton(
+            icon="remove", description=f"Less: {label}", on_click=lambda event: self._move(-1), **small
+        )
         more = pmui.IconButton(icon="add", description=f"More: {label}", on_click=lambda event: self._move(1), **small)
         self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **WIDTH)
         self.text.param.watch(lambda event: self._take(event.new), "value")
@@ -46,7 +48,9 @@ class NumberField(pn.viewable.Viewer):
         """The number that a text says; ValueError names the field, the text and what is allowed."""
         value = Knob(self.label, self.start, self.start, self.end, "integer").check(text.strip())
         if (value - self.start) % self.step:
-            raise ValueError(f"{self.label} = {value} is refused; allowed: {self.start}, {self.start + self.step} ... {self.end}.")
+            raise ValueError(
+                f"{self.label} = {value} is refused; allowed: {self.start}, {self.start + self.step} ... {self.end}."
+            )
         return value
 
     def _take(self, text: str):

@@ -60,9 +60,10 @@ animation: run 1.2s linear infinite }</style><div class="busy" role="progressbar
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 _markdown.options["highlight"] = lambda code, language, attributes: coloured(code) if language == "python" else ""
 _markdown.use(
-    dollarmath_plugin, double_inline=True,
+    dollarmath_plugin,
+    double_inline=True,
     renderer=lambda tex, options: (r"\[{}\]" if options["display_mode"] else r"\({}\)").format(html.escape(tex)),
-)  # fmt: skip
+)
 
 
 class Text(Heard, JSComponent):

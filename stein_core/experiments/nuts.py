@@ -68,7 +68,9 @@ def run_nuts(
         # Jitted, since the start is not: each of its operations would be a program that JAX keeps.
         kernel = NUTS(potential_fn=jax.jit(lambda theta: -made.log_density(theta)))
         keys = jax.random.split(jax.random.PRNGKey(seed), chains)
-        start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(keys[0], (chains, spec.dim))
+        start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(
+            keys[0], (chains, spec.dim)
+        )
         states = kernel.init(keys, warmup, start, (), {})
         predict = jax.jit(jax.vmap(lambda theta: made.predict(theta, jnp.float32(x))))
 
@@ -120,5 +122,7 @@ def load_reference(path: str | Path) -> Reference:
             raise ValueError("x, values and about do not fit")
     except Exception as error:  # of the zip, of NumPy's format, of the JSON
         what = " ".join(short(error).split())
-        raise ValueError(f"{short(path)!r} is no reference; allowed: a file that `nuts` has written ({what}).") from None
+        raise ValueError(
+            f"{short(path)!r} is no reference; allowed: a file that `nuts` has written ({what})."
+        ) from None
     return found

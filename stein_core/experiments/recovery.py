@@ -26,9 +26,11 @@ PUBLISHED = {
 
 
 @SWEEPS.register(
-    "recovery", label="Recovery point", reference="SMI paper, table 4",
+    "recovery",
+    label="Recovery point",
+    reference="SMI paper, table 4",
     stop=Stop(stages=1, least=STEPS, noisy=STEPS, most=STEPS),  # a fixed number of steps, as published
-)  # fmt: skip
+)
 def recovery(widths=(5,), particles=(1, 2, 4, 8, 16, 32, 64, 128, 256), seeds=10, draws=100) -> list[Recipe]:
     """SMI with five particles and SVGD with 1, 2, 4 ... on the 1-D wave, Adam 1e-3, 15,000 steps, seeds 0, 1 ..."""
     recipes = []

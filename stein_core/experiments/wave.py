@@ -80,8 +80,9 @@ def width_of(dim: int, second_bias: bool = False) -> int:
         near = sorted(counts, key=lambda count: abs(count - dim))[:2]
         raise ValueError(
             f"dim = {dim} is no number of weights of this network; nearest: "
-            + " and ".join(f"{count} (width {counts[count]})" for count in sorted(near)) + "."
-        )  # fmt: skip
+            + " and ".join(f"{count} (width {counts[count]})" for count in sorted(near))
+            + "."
+        )
     return counts[dim]
 
 
@@ -107,7 +108,9 @@ def _wave(dim, second_bias, noise, prior_scale, data) -> Target:
         center=np.zeros(dim),
         scale=np.full(dim, 0.1),  # small weights: where training starts, not where the posterior is
         extent=(-3.0, 3.0, -3.0, 3.0),
-        coordinates=tuple(f"{name}{list(i) if i else ''}" for name, shape in shapes.items() for i in np.ndindex(*shape)),
+        coordinates=tuple(
+            f"{name}{list(i) if i else ''}" for name, shape in shapes.items() for i in np.ndindex(*shape)
+        ),
         constrain=constrain,
         predict=lambda theta, x: network(constrain(theta), x),
     )
@@ -119,7 +122,9 @@ def measures(spec, particles, knobs) -> dict[str, float]:
     regions = [wave_region(region) for region in WAVE_REGIONS]
     x = np.concatenate([GRID, *(points[0] for points in regions)])
     values = function_values(spec, particles, knobs, x, draws=DRAWS)
-    on_grid, *at_regions = np.split(values, np.cumsum([len(GRID), *(points.shape[1] for points in regions)])[:-1], axis=1)
+    on_grid, *at_regions = np.split(
+        values, np.cumsum([len(GRID), *(points.shape[1] for points in regions)])[:-1], axis=1
+    )
     noise = knobs.get("target.noise", KNOBS[0].default)
     found = band(on_grid, 0.9)
     return {
@@ -135,14 +140,24 @@ def _register(name, label, second_bias, summary):
 
     make.__doc__ = summary
     TARGETS.register(
-        name, label=label, reference="SMI paper, app. C.2", knobs=KNOBS, default_dim=dim_of(5, second_bias),
+        name,
+        label=label,
+        reference="SMI paper, app. C.2",
+        knobs=KNOBS,
+        default_dim=dim_of(5, second_bias),
         dims=(dim_of(WIDTHS[0], second_bias), dim_of(WIDTHS[-1], second_bias)),
-        check_dim=lambda dim: width_of(dim, second_bias), measures=measures, sampled=False,
-    )(make)  # fmt: skip
+        check_dim=lambda dim: width_of(dim, second_bias),
+        measures=measures,
+        sampled=False,
+    )(make)
 
 
-_register("wave", "1-D wave, Bayesian network", False, "Two tanh layers of width h, h^2 + 3h + 1 weights (41 for h = 5).")
 _register(
-    "wave_bias", "1-D wave, with second bias", True,
+    "wave", "1-D wave, Bayesian network", False, "Two tanh layers of width h, h^2 + 3h + 1 weights (41 for h = 5)."
+)
+_register(
+    "wave_bias",
+    "1-D wave, with second bias",
+    True,
     "The same with a bias in the second hidden layer, as in the public code: h^2 + 4h + 1 weights (46 for h = 5).",
-)  # fmt: skip
+)

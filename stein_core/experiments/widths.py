@@ -8,9 +8,11 @@ from stein_core.sweeps import SWEEPS
 
 
 @SWEEPS.register(
-    "widths", label="Band against width", reference="SMI paper, sec. 6.2 and fig. 4",
+    "widths",
+    label="Band against width",
+    reference="SMI paper, sec. 6.2 and fig. 4",
     stop=Stop(stages=1, least=STEPS, noisy=STEPS, most=STEPS),  # a fixed number of steps, as published
-)  # fmt: skip
+)
 def widths(
     methods=("svgd", "annealed", "smi"), widths=(5, 10, 20, 50, 100), particles=(5,), seeds=10, draws=10
 ) -> list[Recipe]:

@@ -26,9 +26,14 @@ def schedule(step, horizon, cycles, power):
 
 
 @METHODS.register(
-    "annealed", label="Annealed SVGD", reference="D'Angelo & Fortuin 2021, eq. 4", guides=("point",), knobs=KNOBS,
-    least=lambda knobs: knobs["method.horizon"], stack="svgd",
-)  # fmt: skip
+    "annealed",
+    label="Annealed SVGD",
+    reference="D'Angelo & Fortuin 2021, eq. 4",
+    guides=("point",),
+    knobs=KNOBS,
+    least=lambda knobs: knobs["method.horizon"],
+    stack="svgd",
+)
 def annealed(problem, *, alpha, horizon, cycles, power):
     "The attraction is switched off and on in cycles, so that repulsion can carry particles to other modes."
 

@@ -4,7 +4,9 @@ from stein_core.forces import climb
 from stein_core.registry import METHODS
 
 
-@METHODS.register("ensemble", label="Deep ensemble", reference="D'Angelo et al. 2021, eq. 3", guides=("point",), kernel=False)
+@METHODS.register(
+    "ensemble", label="Deep ensemble", reference="D'Angelo et al. 2021, eq. 3", guides=("point",), kernel=False
+)
 def ensemble(problem):
     "Every point climbs alone (kernel = identity, alpha = 0): all variance comes from where they started."
     return climb(problem, problem.target.log_joint)

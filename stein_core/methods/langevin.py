@@ -8,9 +8,16 @@ from stein_core.types import Method, State
 
 
 @METHODS.register(
-    "langevin", label="Langevin", reference="Roberts & Tweedie 1996", guides=("point",), optimizers=("sgd",),
-    kernel=False, noisy=lambda choices: True, stages=1, least=lambda knobs: 10 / knobs["method.step_size"],
-)  # fmt: skip
+    "langevin",
+    label="Langevin",
+    reference="Roberts & Tweedie 1996",
+    guides=("point",),
+    optimizers=("sgd",),
+    kernel=False,
+    noisy=lambda choices: True,
+    stages=1,
+    least=lambda knobs: 10 / knobs["method.step_size"],
+)
 def langevin(problem):
     """theta <- theta + epsilon grad log p + sqrt(2 epsilon) noise: independent chains, unadjusted, so that a step size
     epsilon gives a standard normal the variance 1 / (1 - epsilon / 2)."""

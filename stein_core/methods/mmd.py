@@ -71,7 +71,13 @@ KNOBS = (
 
 
 @METHODS.register(
-    "mmd", label="MMD-descent", reference="Ba et al. 2022, eq. 4", guides=("point",), knobs=KNOBS, exact=True, check=check,
+    "mmd",
+    label="MMD-descent",
+    reference="Ba et al. 2022, eq. 4",
+    guides=("point",),
+    knobs=KNOBS,
+    exact=True,
+    check=check,
     noisy=noisy,
 )
 def mmd(problem, *, driving, redraw, samples):

@@ -35,9 +35,13 @@ RESAMPLED = Knob("resampled", "driving", label="resampled", choices=READINGS, he
 
 
 @METHODS.register(
-    "resampled", label="Resampled SVGD", reference="Ba et al. 2022, alg. 1", guides=("point",), knobs=(RESAMPLED,),
+    "resampled",
+    label="Resampled SVGD",
+    reference="Ba et al. 2022, alg. 1",
+    guides=("point",),
+    knobs=(RESAMPLED,),
     rounds=ROUNDS,
-)  # fmt: skip
+)
 def resampled(problem, *, resampled):
     """One step is a whole round s: new particles are drawn and pushed s times, once along each stored final set. So
     step s costs s steps of SVGD; memory holds up to 250 sets, and later steps only draw and push again."""

@@ -11,7 +11,9 @@ from stein_core.registry import FORCE_SCALES, METHODS
 SCALE = Knob("force_scale", "paper", label="force scale", choices=FORCE_SCALES, help="how alpha is counted")
 
 
-@METHODS.register("smi", label="SMI", reference="SMI paper, eq. 9", guides=("normal", "point", "normal_twice"), knobs=(ALPHA, SCALE))
+@METHODS.register(
+    "smi", label="SMI", reference="SMI paper, eq. 9", guides=("normal", "point", "normal_twice"), knobs=(ALPHA, SCALE)
+)
 def smi(problem, *, alpha, force_scale):
     "Each particle is a whole distribution; their mixture climbs the ELBO, and repulsion keeps them apart."
 

@@ -21,7 +21,10 @@ from visitors import Visitor
 QUERY = "?target=oring&methods=svgd&method.particles=50"
 # page, buttons; none of it has been computed before
 JOBS = {
-    "sweep": (f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5", ["Run .*"]),
+    "sweep": (
+        f"?page=collapse&methods=svgd,smi&dims=10,30,100,300&alphas={random.uniform(1, 2):.6f}&seeds=5",
+        ["Run .*"],
+    ),
     "nuts": ("?page=wave&methods=map&width=30", ["Compute NUTS here"]),
     "networks": ("?page=wave&methods=svgd,smi,vi&width=100", []),
     "lessons": ("?page=lessons&lesson=09", ["Restart", "Run all"]),
@@ -87,7 +90,12 @@ async def crowd(server: Server, options) -> None:
             asyncio.create_task(start(visitor, buttons, again=len(busy) > 1))
         await asyncio.sleep(5)
     seconds, own = options.seconds, time.process_time()
-    seen, sent, spent, began = [len(v.pictures) for v in playing], sum(v.bytes for v in playing), cpu(pid), time.monotonic()
+    seen, sent, spent, began = (
+        [len(v.pictures) for v in playing],
+        sum(v.bytes for v in playing),
+        cpu(pid),
+        time.monotonic(),
+    )
     await turn_sliders(playing, began + seconds)
     await asyncio.sleep(max(0.0, began + seconds - time.monotonic()))
     seconds = time.monotonic() - began
@@ -100,13 +108,21 @@ async def crowd(server: Server, options) -> None:
     if rates:
         frames = sum(rates) * seconds
         waits = sorted(1000 * wait for v in playing for wait in v.waits)
-        print(f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most {rates[-1]:.1f}")
-        print(f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
-              f"most {waits[-1]:.0f} ms ({len(waits)} of {sum(v.asked for v in playing)} moves)")  # fmt: skip
-        print(f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU")
+        print(
+            f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most {rates[-1]:.1f}"
+        )
+        print(
+            f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
+            f"most {waits[-1]:.0f} ms ({len(waits)} of {sum(v.asked for v in playing)} moves)"
+        )
+        print(
+            f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU"
+        )
     print(f"visitors: {100 * (time.process_time() - own) / seconds:.0f} % of a core")
     share = 100 * spent / seconds
-    print(f"server: {share:.0f} % of a core, {memory(pid):.0f} MB; a visitor {share / everyone:.1f} %, {(memory(pid) - before) / everyone:.1f} MB")
+    print(
+        f"server: {share:.0f} % of a core, {memory(pid):.0f} MB; a visitor {share / everyone:.1f} %, {(memory(pid) - before) / everyone:.1f} MB"
+    )
 
 
 def main():
@@ -115,7 +131,9 @@ def main():
     options.add_argument("--idle", type=int, default=0)
     options.add_argument("--hidden", type=int, default=0)
     options.add_argument("--seconds", type=float, default=20)
-    options.add_argument("--settle", type=float, default=15, help="seconds before it is measured: background compiling ends")
+    options.add_argument(
+        "--settle", type=float, default=15, help="seconds before it is measured: background compiling ends"
+    )
     options.add_argument("--query", default=QUERY)
     options.add_argument("--job", choices=JOBS)
     options = options.parse_args()

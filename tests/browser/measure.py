@@ -67,13 +67,20 @@ def main():
         time.sleep(10)
         seconds, (frames, last) = time.perf_counter() - start, tab.page.evaluate(COUNT)
         painted, shown = frames - at, last - sent
-        print(f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped")
+        print(
+            f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped"
+        )
         if others:
             beside = [(other.stage("frames") - before) / seconds for other, before in zip(others, begun)]
             print(f"the other sessions: {min(beside):.1f} to {max(beside):.1f} frames/s")
         print(f"frames that have come and are not painted: at most {tab.page.evaluate('window.__behind'):.0f}")
-        kilobytes, share = tab.page.evaluate("window.__bytes") / shown / 1000, (cpu(server.process.pid) - spent) / seconds
-        print(f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share / options.sessions:.0%} of a core for a page")
+        kilobytes, share = (
+            tab.page.evaluate("window.__bytes") / shown / 1000,
+            (cpu(server.process.pid) - spent) / seconds,
+        )
+        print(
+            f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share / options.sessions:.0%} of a core for a page"
+        )
 
         slider = tab.page.get_by_role("slider", name="alpha").first
         times = []
@@ -88,7 +95,9 @@ def main():
 
         first = memory(server.process.pid)
         time.sleep(60 * options.minutes)
-        print(f"server memory {empty:.0f} MB before the first visit, {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)")
+        print(
+            f"server memory {empty:.0f} MB before the first visit, {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)"
+        )
         tab.close()
         browser.close()
     server.stop()

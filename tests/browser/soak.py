@@ -29,11 +29,22 @@ POOLED = re.compile(r"jobs|[a-z-]+ \d")  # a pool begins a thread when it first 
 COMING = re.compile("WebSocket connection|ServerConnection created|Failed sending")
 GONE = 80  # seconds after which the server has forgotten a closed page and looked for what it left
 LINKS = [
-    "", "?target=oring&methods=svgd,smi", "?target=squiggle&methods=smi", "?target=gaussian&methods=svgd&dim=20",
-    "?target=oring&methods=svgd&method.particles=200", "?page=location", "?page=collapse", "?page=wave&methods=svgd,map&width=5",
-    "?page=lessons", "?page=lessons&lesson=02&cell=5", "?page=lessons&lesson=08&cell=9",
-    "?page=collapse&methods=svgd,smi&dims=3,30&particles=7", "?page=notation", "?target=no&methods=such&dim=thing", "?page=wave&methods=map&width=3&rows=2",
-]  # fmt: skip
+    "",
+    "?target=oring&methods=svgd,smi",
+    "?target=squiggle&methods=smi",
+    "?target=gaussian&methods=svgd&dim=20",
+    "?target=oring&methods=svgd&method.particles=200",
+    "?page=location",
+    "?page=collapse",
+    "?page=wave&methods=svgd,map&width=5",
+    "?page=lessons",
+    "?page=lessons&lesson=02&cell=5",
+    "?page=lessons&lesson=08&cell=9",
+    "?page=collapse&methods=svgd,smi&dims=3,30&particles=7",
+    "?page=notation",
+    "?target=no&methods=such&dim=thing",
+    "?page=wave&methods=map&width=3&rows=2",
+]
 
 
 async def live(visitor: Visitor, chance: random.Random, seconds: float) -> None:
@@ -127,7 +138,9 @@ def main() -> int:
     server = Server(folder, (), environment, [str(Path(__file__).with_name("watched.py"))])
     chance, problems = random.Random(options.seed), []
     try:
-        asyncio.run(drive(server, chance, min(2, options.minutes), server.process.pid))  # every program is compiled once
+        asyncio.run(
+            drive(server, chance, min(2, options.minutes), server.process.pid)
+        )  # every program is compiled once
         time.sleep(GONE)
         before = counts(server, file)
         seen = asyncio.run(drive(server, chance, options.minutes, server.process.pid))
@@ -138,9 +151,13 @@ def main() -> int:
     print(f"before: {before}\nafter:  {after}")
     for kind in ("sessions", "runs", "views"):
         if after[kind]:
-            problems.append(f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}")
+            problems.append(
+                f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}"
+            )
     if after["programs"] > after["kept"] or after["meters"] > after["kept"]:
-        problems.append(f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are kept")
+        problems.append(
+            f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are kept"
+        )
     if after["stalled"]:
         problems.append(f"{after['stalled']} pages waited in vain for a picture that was ready")
     extra = Counter(after["threads"]) - Counter(before["threads"])

@@ -51,7 +51,11 @@ def main():
                 server = Server(Path(tempfile.mkdtemp()), (), {**os.environ, "STEINLAB_CACHE": folder})
                 started = time.perf_counter() - began
                 first = visit(browser, server, link, moves)
-                print(f"{name}, {state}: server {started:.1f} s, first picture {first:.1f} s after the visit", end="", flush=True)
+                print(
+                    f"{name}, {state}: server {started:.1f} s, first picture {first:.1f} s after the visit",
+                    end="",
+                    flush=True,
+                )
                 time.sleep(REST)
                 print(f", the next visitor's {visit(browser, server, link, moves):.1f} s")
                 server.stop()

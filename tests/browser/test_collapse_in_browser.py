@@ -229,7 +229,7 @@ def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
         "Particles n = 999999 is out of range; allowed: 1 to",
         "alpha = -1.0 is out of range; allowed: 0 to",
         "Seeds = 'x'; allowed: whole numbers.",
-    ):  # fmt: skip
+    ):
         says(tab, text)
     for label, text in wrong.items():
         made = tab.page.get_by_label(label, exact=True)
@@ -258,7 +258,9 @@ def test_run_waits_while_the_settings_are_wrong(open_page):
 def test_the_server_ends_at_once_in_the_midst_of_a_sweep(chromium, tmp_path):
     executable()
     server = Server(tmp_path, (), {**os.environ, "STEINLAB_CACHE": str(tmp_path)})
-    tab = Tab(chromium, server, "?page=collapse&methods=smi&dims=90,100&particles=40&seeds=8", "window.Bokeh?.index?.roots")
+    tab = Tab(
+        chromium, server, "?page=collapse&methods=smi&dims=90,100&particles=40&seeds=8", "window.Bokeh?.index?.roots"
+    )
     tab.button("Run 16 runs").click()
     tab.button("Cancel").wait_for()
     time.sleep(1)

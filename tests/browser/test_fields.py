@@ -40,7 +40,15 @@ def until_taken(tab, label: str, name: str, value: int):
 def test_every_edit_of_a_number_is_taken(open_tab, label, name, query):
     ready = "document.readyState === 'complete'" if "wave" in query else "window.steinlab && window.steinlab.frames > 0"
     tab = open_tab(query, ready)
-    for value, leave in ((9, "Enter"), (12, "click"), (40, "Enter"), (41, "Enter"), (70, "Tab"), (71, "click"), (8, "click")):
+    for value, leave in (
+        (9, "Enter"),
+        (12, "click"),
+        (40, "Enter"),
+        (41, "Enter"),
+        (70, "Tab"),
+        (71, "click"),
+        (8, "click"),
+    ):
         type_into(tab, label, str(value), leave)
         until_taken(tab, label, name, value)
     tab.page.get_by_role("button", name=f"More: {label}").click()
@@ -55,7 +63,7 @@ def test_what_is_refused_says_so_and_the_next_edit_is_taken(open_tab, leave):
         ("2.7", "Dimension = 2.7 is not a whole number; allowed: 1 to 1000."),
         ("99999", "Dimension = 99999 is out of range; allowed: 1 to 1000."),
         ("-3", "Dimension = -3 is out of range; allowed: 1 to 1000."),
-    ):  # fmt: skip
+    ):
         type_into(tab, "Dimension", text, leave)
         tab.page.get_by_text(problem).wait_for(timeout=20_000)
         expect(field(tab, "Dimension")).to_have_attribute("aria-invalid", "true")

@@ -56,7 +56,9 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     tab.wait("window.steinlab && window.steinlab.step[0] === 0")
     start = [row[:2] for row in tab.rows()][0]
     time.sleep(1)
-    assert tab.stage("step") == [0, 0] and np.linalg.norm(np.subtract(start, (0, -1))) > 2  # far from the top, and waiting
+    assert (
+        tab.stage("step") == [0, 0] and np.linalg.norm(np.subtract(start, (0, -1))) > 2
+    )  # far from the top, and waiting
     play(tab)
     assert np.linalg.norm(np.subtract(tab.rows()[0][:2], start)) > 0.1
     before = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
@@ -115,7 +117,9 @@ def test_a_link_follows_its_cell_until_the_reader_does_something(open_page):
     tab.wait("window.steinlab && window.steinlab.frames > 0")
     first, figure = tab.page.locator("#cell-0"), tab.page.locator(".stage").first
     expect(first).not_to_be_in_viewport()
-    tab.page.locator(".main-content").evaluate("node => node.style.overflowAnchor = 'none'")  # the browser does not help
+    tab.page.locator(".main-content").evaluate(
+        "node => node.style.overflowAnchor = 'none'"
+    )  # the browser does not help
     time.sleep(4)  # the page is at rest
     figure.evaluate("node => node.style.display = 'none'")
     expect(first).to_be_in_viewport()

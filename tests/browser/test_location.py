@@ -24,7 +24,9 @@ def test_two_guides_reach_the_exact_fixed_point_in_both_spaces(open_tab):
     apart = (locations[0, :2] - locations[1, :2]) / 2  # the pair's centre still wanders with the noise of the draws
     for at, marks in ((apart, fixed[0]), (scales[0, :2], fixed[1]), (scales[1, :2], fixed[1])):
         assert np.linalg.norm(at - marks, axis=1).min() < 0.08
-    np.testing.assert_allclose(np.linalg.norm(points[:, :2], axis=1), np.log(2) ** 0.5, atol=0.01)  # SVGD: variance ln(2)/2
+    np.testing.assert_allclose(
+        np.linalg.norm(points[:, :2], axis=1), np.log(2) ** 0.5, atol=0.01
+    )  # SVGD: variance ln(2)/2
     tab.page.get_by_text("locations ±1.0714, sd 0.7383").wait_for()
     number = tab.page.get_by_text("of 2 components").inner_text()
     assert 1.5 < float(number.split()[0]) < 1.9
@@ -108,7 +110,7 @@ def test_a_link_and_the_exports_repeat_the_picture(open_tab):
     tab = open_tab(PAGE + "&steps=12&seed=4&axis=u&show=sum,fixed")
     stand(tab, 12)
     assert "axis=u" in tab.page.url and "show=sum,fixed" in tab.page.url
-    link = tab.page.url[len(tab.server.url):]
+    link = tab.page.url[len(tab.server.url) :]
     again = open_tab(link)
     stand(again, 12)
     np.testing.assert_allclose(again.rows(1), tab.rows(1), rtol=1e-5, atol=1e-6)

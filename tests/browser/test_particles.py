@@ -69,9 +69,11 @@ def test_paused_a_knob_changes_the_arrows_and_nothing_else(open_tab):
     tab = open_tab(SMALL + "&steps=30")
     tab.wait("window.steinlab.step[0] === 30")
     for label, name, key in (
-        ("alpha", "method.alpha", "PageUp"), ("bandwidth factor", "bandwidth.factor", "PageUp"),
-        ("step size", "step_size", "PageUp"), ("initial shift", "shift", "ArrowRight"),
-    ):  # fmt: skip
+        ("alpha", "method.alpha", "PageUp"),
+        ("bandwidth factor", "bandwidth.factor", "PageUp"),
+        ("step size", "step_size", "PageUp"),
+        ("initial shift", "shift", "ArrowRight"),
+    ):
         tab.until_settled()
         before = np.array(tab.rows())
         tab.slide(label, key, 2)
@@ -109,7 +111,9 @@ def test_a_link_keeps_what_is_drawn(open_tab):
     tab.page.get_by_role("button", name="Repulsion").click()
     tab.page.wait_for_url("**show=attract,guides*")
     again = open_tab(tab.page.url[len(tab.server.url) :])
-    pressed = [again.page.get_by_role("button", name=n).get_attribute("aria-pressed") for n in ("Attraction", "Repulsion")]
+    pressed = [
+        again.page.get_by_role("button", name=n).get_attribute("aria-pressed") for n in ("Attraction", "Repulsion")
+    ]
     assert pressed == ["true", "false"]
 
 
@@ -161,7 +165,7 @@ def test_a_link_gives_the_same_picture(open_tab):
     time.sleep(0.3)
     tab.pause()
     tab.page.wait_for_url(f"**steps={tab.step()}*")
-    link = tab.page.url[len(tab.server.url):]
+    link = tab.page.url[len(tab.server.url) :]
     again = open_tab(link)
     again.wait(f"window.steinlab.step[0] === {tab.step()}")
     again.until_settled()
@@ -182,7 +186,9 @@ def test_copied_python_reproduces_the_frame(open_tab):
     script += "\nimport json; print(json.dumps(frame.locations.tolist()))"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tab.server.log_file.parent)
     assert out.returncode == 0, out.stderr
-    np.testing.assert_allclose(json.loads(out.stdout.splitlines()[-1]), np.array(tab.rows())[:, :2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        json.loads(out.stdout.splitlines()[-1]), np.array(tab.rows())[:, :2], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_exports(open_tab, tmp_path):
@@ -216,7 +222,13 @@ def test_particles_that_leave_the_picture_are_followed_and_counted_where_they_ar
     tab.until_settled()
     x0, x1, y0, y1 = tab.stage("extent(0)")
     shown = np.array(tab.rows())
-    assert x0 < -2 and shown[:, 0].min() > 13 and shown[:, 0].max() < x1 and y0 < shown[:, 1].min() and shown[:, 1].max() < y1
+    assert (
+        x0 < -2
+        and shown[:, 0].min() > 13
+        and shown[:, 0].max() < x1
+        and y0 < shown[:, 1].min()
+        and shown[:, 1].max() < y1
+    )
     assert " outside" not in exported(tab)
     tab.slide("initial spread", "End")
     tab.button("Reset").click()
@@ -268,7 +280,9 @@ def test_arrows_have_one_scale_for_a_run_until_they_are_fitted(open_tab):
 
 def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
     """At rest one estimate of the attraction is all noise: the mean of many is not."""
-    tab = open_tab("?target=gaussian&methods=smi&method.particles=5&method.alpha=0.05&method.step_size=0.002&steps=2000")
+    tab = open_tab(
+        "?target=gaussian&methods=smi&method.particles=5&method.alpha=0.05&method.step_size=0.002&steps=2000"
+    )
     tab.wait("window.steinlab.step[0] === 2000")
     frames = tab.stage("frames")
     tab.button("Play").click()

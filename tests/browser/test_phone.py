@@ -23,7 +23,12 @@ CUT = """() => {
 
 
 @pytest.mark.parametrize(
-    "query", ["", *(f"?page={page}" for page in ("lessons", "particles", "location", "collapse", "wave", "notation")), "?page=lessons&lesson=04"]
+    "query",
+    [
+        "",
+        *(f"?page={page}" for page in ("lessons", "particles", "location", "collapse", "wave", "notation")),
+        "?page=lessons&lesson=04",
+    ],
 )
 def test_nothing_is_cut_off(chromium, server, query):
     context = chromium.new_context(viewport={"width": 390, "height": 844})
@@ -33,10 +38,16 @@ def test_nothing_is_cut_off(chromium, server, query):
     page.get_by_role("button", name="Toggle theme").wait_for()
     time.sleep(3)  # the sidebar goes, and what comes late has come
     assert page.evaluate(CUT) == [[], 0]
-    menu, toggle = page.locator(".MuiToolbar-root .MuiOutlinedInput-root").first, page.get_by_role("button", name="Toggle theme")
+    menu, toggle = (
+        page.locator(".MuiToolbar-root .MuiOutlinedInput-root").first,
+        page.get_by_role("button", name="Toggle theme"),
+    )
     box = menu.bounding_box()
     assert box["x"] + box["width"] <= toggle.bounding_box()["x"]
     if "collapse" in query:  # its four tabs are in two rows, not in four
-        tops = {page.get_by_role("button", name=name, exact=True).bounding_box()["y"] for name in ("Variance", "Mean location", "Near-orthogonality")}
+        tops = {
+            page.get_by_role("button", name=name, exact=True).bounding_box()["y"]
+            for name in ("Variance", "Mean location", "Near-orthogonality")
+        }
         assert len(tops) == 2
     context.close()

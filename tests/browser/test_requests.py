@@ -25,19 +25,51 @@ CASES = settings(
 
 LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=30)
 PART = st.one_of(
-    st.sampled_from([
-        "app", "ws", "static", "js", "autoload.js", "metadata", "liveness", "favicon.ico", "..", "%2e%2e", "etc", "passwd", "%00",
-        "components", "app.stage.stage", "Stage", "_resources", "css", "_dist_root", "extensions", "panel", "login", "logout", "app.py",
-        "main.py", "sweeps.sqlite", ".git", "~",
-    ]),
+    st.sampled_from(
+        [
+            "app",
+            "ws",
+            "static",
+            "js",
+            "autoload.js",
+            "metadata",
+            "liveness",
+            "favicon.ico",
+            "..",
+            "%2e%2e",
+            "etc",
+            "passwd",
+            "%00",
+            "components",
+            "app.stage.stage",
+            "Stage",
+            "_resources",
+            "css",
+            "_dist_root",
+            "extensions",
+            "panel",
+            "login",
+            "logout",
+            "app.py",
+            "main.py",
+            "sweeps.sqlite",
+            ".git",
+            "~",
+        ]
+    ),
     LINE.map(lambda text: re.sub(r"[\s?#]", "", text)),
     st.integers(1_000, 20_000).map("x".__mul__),
 )
 # The app itself, which is built for every visit, is asked for by links in other tests.
-PATH = st.lists(PART, max_size=5).map(lambda parts: "/" + "/".join(parts)).filter(lambda path: path.rstrip("/") != "/app")
+PATH = (
+    st.lists(PART, max_size=5).map(lambda parts: "/" + "/".join(parts)).filter(lambda path: path.rstrip("/") != "/app")
+)
 QUERY = st.lists(
     st.tuples(
-        st.sampled_from(["bokeh-session-id", "bokeh-token", "bokeh-autoload-element", "bokeh-app-path", "lesson", "theme"]), LINE
+        st.sampled_from(
+            ["bokeh-session-id", "bokeh-token", "bokeh-autoload-element", "bokeh-app-path", "lesson", "theme"]
+        ),
+        LINE,
     ).map("=".join),
     max_size=3,
 ).map(lambda fields: re.sub(r"\s", "+", "&".join(fields)))
@@ -45,7 +77,8 @@ HEADERS = st.lists(
     st.one_of(
         st.tuples(
             st.just("Origin"),
-            st.sampled_from(["http://elsewhere.example", "null", "file://", "http://localhost:1", "//", "http://["]) | LINE,
+            st.sampled_from(["http://elsewhere.example", "null", "file://", "http://localhost:1", "//", "http://["])
+            | LINE,
         ),
         st.tuples(
             st.sampled_from(
@@ -66,7 +99,13 @@ TOO_LONG = 2**16  # bytes: Tornado hangs up
 def ask(server, method: str, path: str, headers) -> tuple[int, bytes]:
     """Status and body of the answer to a request that no client would send."""
     host, port = server.url.split("/")[2].split(":")
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}:{port}", *(f"{name}: {value}" for name, value in headers), "", ""]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {host}:{port}",
+        *(f"{name}: {value}" for name, value in headers),
+        "",
+        "",
+    ]
     request = "\r\n".join(lines).encode()
     with socket.create_connection((host, int(port)), timeout=20) as line:
         line.sendall(request)
@@ -81,7 +120,12 @@ def ask(server, method: str, path: str, headers) -> tuple[int, bytes]:
 
 def test_any_request_is_answered_or_refused(server):
     @CASES
-    @given(st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "no method"]), PATH, QUERY, HEADERS)
+    @given(
+        st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "no method"]),
+        PATH,
+        QUERY,
+        HEADERS,
+    )
     def try_it(method, path, query, headers):
         status, body = ask(server, method, path + "?" * bool(query) + query, headers)
         assert status < 500 and b"Traceback" not in body and b"root:" not in body
@@ -107,13 +151,19 @@ def own_server(tmp_path_factory):
     running.stop()
 
 
-UPGRADE = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-           ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")]  # fmt: skip
+UPGRADE = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+]
 
 
 def test_a_websocket_opens_from_the_servers_own_pages_alone(own_server):
     own = own_server.url.removesuffix("/app")
-    foreign = st.sampled_from(["{}.elsewhere.example", "{}0", "{}@elsewhere.example", "http://elsewhere.example/{}", "null", "file://"])
+    foreign = st.sampled_from(
+        ["{}.elsewhere.example", "{}0", "{}@elsewhere.example", "http://elsewhere.example/{}", "null", "file://"]
+    )
     assert ask(own_server, "GET", "/app/ws", [*UPGRADE, ("Origin", own)])[0] == 101
 
     @CASES
@@ -149,16 +199,28 @@ MODEL = st.fixed_dictionaries({"id": st.integers(0, 400) | LINE})  # a number sa
 EVENT = st.one_of(
     st.fixed_dictionaries(
         {
-            "kind": st.just("ModelChanged"), "model": MODEL, "new": VALUE,
-            "attr": st.sampled_from(["value", "data", "label", "options", "disabled", "visible", "children", "esm"]) | LINE,
+            "kind": st.just("ModelChanged"),
+            "model": MODEL,
+            "new": VALUE,
+            "attr": st.sampled_from(["value", "data", "label", "options", "disabled", "visible", "children", "esm"])
+            | LINE,
         }
     ),
     st.fixed_dictionaries(
-        {"kind": st.sampled_from(["MessageSent", "TitleChanged", "RootAdded", "ColumnDataChanged", "no kind"]), "model": MODEL},
-        optional={"msg_type": st.just("bokeh_event") | LINE, "msg_data": VALUE, "title": VALUE, "column_source": MODEL, "new": VALUE},
+        {
+            "kind": st.sampled_from(["MessageSent", "TitleChanged", "RootAdded", "ColumnDataChanged", "no kind"]),
+            "model": MODEL,
+        },
+        optional={
+            "msg_type": st.just("bokeh_event") | LINE,
+            "msg_data": VALUE,
+            "title": VALUE,
+            "column_source": MODEL,
+            "new": VALUE,
+        },
     ),
     VALUE,
-)  # fmt: skip
+)
 # At null Bokeh hangs up with a number that Tornado's client does not take for the end.
 CONTENT = st.fixed_dictionaries({"events": st.lists(EVENT, max_size=2)}) | VALUE.filter(lambda value: value is not None)
 KIND = st.sampled_from(["PATCH-DOC"] * 12 + ["PUSH-DOC", "PULL-DOC-REQ", "SERVER-INFO-REQ", "OK", "no message"])

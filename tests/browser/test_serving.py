@@ -35,10 +35,17 @@ def proxied(tmp_path):
     servers = []
     for name in "ab":
         (tmp_path / name).mkdir()
-        servers.append(Server(tmp_path / name, ["--address", "127.0.0.1", "--use-xheaders", "--allow-websocket-origin", f"localhost:{port}"]))
+        servers.append(
+            Server(
+                tmp_path / name,
+                ["--address", "127.0.0.1", "--use-xheaders", "--allow-websocket-origin", f"localhost:{port}"],
+            )
+        )
     text = (ROOT / "assets" / "nginx.conf").read_text()
     ports = [server.url.split(":")[2].split("/")[0] for server in servers]
-    for old, new in zip(("8080", "5006", "5007", "/tmp/steinlab-nginx.pid"), (str(port), *ports, str(tmp_path / "pid"))):
+    for old, new in zip(
+        ("8080", "5006", "5007", "/tmp/steinlab-nginx.pid"), (str(port), *ports, str(tmp_path / "pid"))
+    ):
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "nginx.conf").write_text(text)
@@ -107,7 +114,9 @@ class Provider(BaseHTTPRequestHandler):
         query = dict(parse_qsl(where.query))
         if where.path == "/authorize":
             self.send_response(302)
-            self.send_header("Location", f"{query['redirect_uri']}?{urlencode({'code': 'one', 'state': query['state']})}")
+            self.send_header(
+                "Location", f"{query['redirect_uri']}?{urlencode({'code': 'one', 'state': query['state']})}"
+            )
             self.end_headers()
         else:
             known = self.headers["Authorization"] == "Bearer token"
@@ -134,10 +143,23 @@ def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
     there = f"http://localhost:{provider.server_port}"
     urls = {f"PANEL_OAUTH_{name}_URL": f"{there}/{name.lower()}" for name in ("AUTHORIZE", "TOKEN", "USER")}
     port = free_port()
-    server = Server(tmp_path, [
-        "--oauth-provider", "generic", "--oauth-key", "steinlab", "--oauth-secret", secret, "--cookie-secret", "any long text",
-        "--oauth-redirect-uri", f"http://localhost:{port}/login",
-    ], {**os.environ, **urls}, port=port)  # fmt: skip
+    server = Server(
+        tmp_path,
+        [
+            "--oauth-provider",
+            "generic",
+            "--oauth-key",
+            "steinlab",
+            "--oauth-secret",
+            secret,
+            "--cookie-secret",
+            "any long text",
+            "--oauth-redirect-uri",
+            f"http://localhost:{port}/login",
+        ],
+        {**os.environ, **urls},
+        port=port,
+    )
     context = chromium.new_context()
     page = context.new_page()
     try:
@@ -178,10 +200,18 @@ def test_a_page_of_another_address_gets_no_connection(server):
     answers = []
     for origin in (f"http://{host}", "http://elsewhere.example"):
         connection = HTTPConnection(host)
-        connection.request("GET", "/app/ws", headers={
-            "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": f"bokeh, {token}",
-        })  # fmt: skip
+        connection.request(
+            "GET",
+            "/app/ws",
+            headers={
+                "Origin": origin,
+                "Connection": "Upgrade",
+                "Upgrade": "websocket",
+                "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+                "Sec-WebSocket-Protocol": f"bokeh, {token}",
+            },
+        )
         answers.append(connection.getresponse().status)
         connection.close()
     assert answers == [101, 403]
@@ -233,7 +263,9 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
         during = finished(visit())
         assert during["runs"] and RUN in during["threads"]
         until = time.monotonic() + 150
-        while (left := counts(server, file)) and any([left["sessions"], left["runs"], left["views"], RUN in left["threads"]]):
+        while (left := counts(server, file)) and any(
+            [left["sessions"], left["runs"], left["views"], RUN in left["threads"]]
+        ):
             assert time.monotonic() < until, left
             time.sleep(1)
     finally:

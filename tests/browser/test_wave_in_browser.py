@@ -37,7 +37,9 @@ class Wave(Tab):
         return parse_qs(urlparse(self.page.url).query).get(field, [""])[0]
 
     def reading(self) -> int:
-        return int(self.page.get_by_text("step ").first.inner_text().split("·")[0].removeprefix("step ").replace(",", ""))
+        return int(
+            self.page.get_by_text("step ").first.inner_text().split("·")[0].removeprefix("step ").replace(",", "")
+        )
 
     def said(self, text: str):
         self.page.get_by_text(text).first.wait_for()
@@ -71,7 +73,7 @@ def test_bands_move_in_every_panel_and_a_link_repeats_the_picture(open_wave):
     tab.pause()
     step, panel = int(tab.linked("steps")), tab.panel()
     assert step > 2 and np.all(np.less_equal(panel["low"], panel["high"]))
-    again = open_wave(tab.page.url[len(tab.server.url):])
+    again = open_wave(tab.page.url[len(tab.server.url) :])
     again.button("Play").wait_for()
     again.wait(f"location.search.includes('steps={step}')")
     again.wait(f"Math.abs({PANEL}('svgd').mean[0] - {tab.panel()['mean'][0]!r}) < 1e-3")
@@ -151,10 +153,14 @@ def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
     tab = open_wave()
     area = tab.page.get_by_role("textbox", name="Other data, as text")
     bad = {
-        "x,y\n1,2\n2,cat": "row 3: 'cat' is not a number", "1,nan": "allowed: finite numbers", "1,2,3": "row 1: 3 columns",
-        "1,2\n" * 600: "more than 512 points", "": "0 points", "1,5000": "-1000 to 1000",
+        "x,y\n1,2\n2,cat": "row 3: 'cat' is not a number",
+        "1,nan": "allowed: finite numbers",
+        "1,2,3": "row 1: 3 columns",
+        "1,2\n" * 600: "more than 512 points",
+        "": "0 points",
+        "1,5000": "-1000 to 1000",
         "1,<img src=x onerror=alert(1)>": "is not a number",
-    }  # fmt: skip
+    }
     for text, message in bad.items():
         area.fill(text)
         tab.button("Use these points").click()
@@ -168,9 +174,13 @@ def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
         {"name": "big.csv", "mimeType": "text/csv", "buffer": b"0.1,0.2\n" * 1_000_000}
     )
     tab.said("allowed: text of at most 1 MB")
-    tab.errors[:] = [error for error in tab.errors if "exceeds maximum file size" not in error]  # the widget logs it too
+    tab.errors[:] = [
+        error for error in tab.errors if "exceeds maximum file size" not in error
+    ]  # the widget logs it too
     assert len(tab.panel()["x"]) == 4 and tab.page.locator("img[src=x]").count() == 0
-    tab.page.locator("input[type=file]").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": b"x,y\n0.1,0.2\n"})
+    tab.page.locator("input[type=file]").set_input_files(
+        {"name": "a.csv", "mimeType": "text/csv", "buffer": b"x,y\n0.1,0.2\n"}
+    )
     tab.until("p.x.length === 1")
 
 
@@ -181,7 +191,9 @@ def test_knobs_warm_start_and_the_width_starts_again(open_wave):
     step = int(tab.linked("steps"))
     for label in ("noise sd", "prior sd", "learning rate", "alpha", "particles"):
         tab.slide(label, "ArrowRight")
-    tab.wait("['noise', 'prior_scale', 'step_size', 'alpha', 'particles'].every(n => location.search.includes(n + '='))")
+    tab.wait(
+        "['noise', 'prior_scale', 'step_size', 'alpha', 'particles'].every(n => location.search.includes(n + '='))"
+    )
     tab.until("p.curves === 6")
     assert int(tab.linked("steps")) == step
     narrow = np.mean(np.subtract(tab.panel()["high"], tab.panel()["low"]))
@@ -259,7 +271,7 @@ def test_two_rows_train_together_and_a_link_repeats_them(open_wave):
     below, steps = int(tab.linked("below")), int(tab.linked("steps"))
     tab.until(f"p.step === {below}", row=1)
     tab.page.get_by_text("SVGD, h = 100").first.wait_for()
-    again = open_wave(tab.page.url[len(tab.server.url):])
+    again = open_wave(tab.page.url[len(tab.server.url) :])
     again.until(f"p.step === {below}", row=1)
     again.until(f"p.step === {steps}")
     np.testing.assert_allclose(again.panel(row=1)["mean"], tab.panel(row=1)["mean"], atol=1e-3)

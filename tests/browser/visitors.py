@@ -17,7 +17,9 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 STAGES = ("Stage", "WaveStage")
-JOB = re.compile(r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|Waiting for [^&<]* to finish: position \d+ of \d+ in the queue")
+JOB = re.compile(
+    r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|Waiting for [^&<]* to finish: position \d+ of \d+ in the queue"
+)
 AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the last one again
 
 
@@ -40,15 +42,18 @@ class Visitor:
         """Load the page, pull its document and say that it is ready, as a browser does."""
         page = (await AsyncHTTPClient().fetch(self.url + self.query, request_timeout=120)).body.decode()
         token = re.search(r'"token":"([^"]+)"', page).group(1)
-        self.socket = await websocket_connect(self.url.replace("http", "ws") + "/ws", subprotocols=["bokeh", token],
-                                              max_message_size=2**30)  # fmt: skip
+        self.socket = await websocket_connect(
+            self.url.replace("http", "ws") + "/ws", subprotocols=["bokeh", token], max_message_size=2**30
+        )
         await self._message()  # the server's ACK
         await self._send("PULL-DOC-REQ", {})
         header = {}
         while header.get("msgtype") != "PULL-DOC-REPLY":  # a change of the page may come first
             header, document, _ = await self._message()
         self.objects = {one["id"]: one for one in objects(document)}
-        self.stage = next((one["id"] for one in self.objects.values() if one["attributes"].get("class_name") in STAGES), None)
+        self.stage = next(
+            (one["id"] for one in self.objects.values() if one["attributes"].get("class_name") in STAGES), None
+        )
         await self._event("document_ready", {})
         if self.stage:
             await self._say({"ready": True})
@@ -96,7 +101,12 @@ class Visitor:
                 if found := JOB.search(str(event.get("new"))):
                     self.said = found[0]
                 data = event.get("msg_data", {}).get("values", {})
-                if event.get("msg_data", {}).get("name") == "esm_event" and buffers and self.stage and self.stage in json.dumps(data):
+                if (
+                    event.get("msg_data", {}).get("name") == "esm_event"
+                    and buffers
+                    and self.stage
+                    and self.stage in json.dumps(data)
+                ):
                     await self._picture(np.frombuffer(buffers[0], np.float32))
 
     async def close(self) -> None:
@@ -131,13 +141,19 @@ class Visitor:
         await self._event("data_event", {"model": {"id": self.stage}, "data": data})
 
     async def _event(self, name: str, values: dict) -> None:
-        entries = [[key, {"type": "map", "entries": list(map(list, value.items()))} if key == "data" else value]
-                   for key, value in values.items()]  # fmt: skip
+        entries = [
+            [key, {"type": "map", "entries": list(map(list, value.items()))} if key == "data" else value]
+            for key, value in values.items()
+        ]
         event = {"type": "event", "name": name, "values": {"type": "map", "entries": entries}}
-        await self._send("PATCH-DOC", {"events": [{"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}]})
+        await self._send(
+            "PATCH-DOC", {"events": [{"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": event}]}
+        )
 
     async def _change(self, model: str, attribute: str, value: Any) -> None:
-        await self._send("PATCH-DOC", {"events": [{"kind": "ModelChanged", "model": {"id": model}, "attr": attribute, "new": value}]})
+        await self._send(
+            "PATCH-DOC", {"events": [{"kind": "ModelChanged", "model": {"id": model}, "attr": attribute, "new": value}]}
+        )
 
     async def _send(self, kind: str, content: dict) -> None:
         async with self._writing:

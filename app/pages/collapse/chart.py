@@ -15,7 +15,7 @@ from bokeh.models import (
     NoOverlap,
     Range1d,
     TapTool,
-)  # fmt: skip
+)
 from bokeh.plotting import figure
 
 from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
@@ -29,7 +29,23 @@ PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of R
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
 TOOLTIP = """<div style="font-size: 12px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
-POINTS = ("x", "y", "low", "high", "colour", "marker", "fill", "size", "label", "d", "n", "settings", "value", "law", "runs")
+POINTS = (
+    "x",
+    "y",
+    "low",
+    "high",
+    "colour",
+    "marker",
+    "fill",
+    "size",
+    "label",
+    "d",
+    "n",
+    "settings",
+    "value",
+    "law",
+    "runs",
+)
 
 
 class Chart:
@@ -51,11 +67,22 @@ class Chart:
 
     def _figure(self):
         made = figure(
-            height=400, sizing_mode="stretch_width", x_axis_type="log", y_axis_type="log" if self.log else "linear",
-            x_range=Range1d(1, 10), y_range=Range1d(1, 10), tools="pan,box_zoom,wheel_zoom,reset,save",
-            active_drag="box_zoom", toolbar_location="above", min_border_right=20, title="",
-        )  # fmt: skip
-        made.toolbar.logo, made.toolbar.active_scroll = None, None  # the wheel scrolls the page until the tool is chosen
+            height=400,
+            sizing_mode="stretch_width",
+            x_axis_type="log",
+            y_axis_type="log" if self.log else "linear",
+            x_range=Range1d(1, 10),
+            y_range=Range1d(1, 10),
+            tools="pan,box_zoom,wheel_zoom,reset,save",
+            active_drag="box_zoom",
+            toolbar_location="above",
+            min_border_right=20,
+            title="",
+        )
+        made.toolbar.logo, made.toolbar.active_scroll = (
+            None,
+            None,
+        )  # the wheel scrolls the page until the tool is chosen
         made.title.text_font_size, made.title.text_font_style = "12px", "normal"
         made.axis.axis_label_text_font_style = "normal"
         made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "13px", "12px"
@@ -69,20 +96,35 @@ class Chart:
             "xs", "ys", source=self.lines, line_color="colour", line_dash="dash", line_width="width", line_alpha=0.9
         )
         made.text(
-            "x", "y", "text", source=self.labels, text_align="right", text_baseline="bottom", text_color=GREY,
+            "x",
+            "y",
+            "text",
+            source=self.labels,
+            text_align="right",
+            text_baseline="bottom",
+            text_color=GREY,
             text_font_size="11px",
-        )  # fmt: skip
+        )
         bars = made.segment("x", "low", "x", "high", source=self.points, line_color="colour", line_width=2)
         dots = made.scatter(
-            "x", "y", source=self.points, marker="marker", size="size", fill_color="colour", line_color="colour",
-            fill_alpha="fill", line_width=1.8, legend_field="label",
-        )  # fmt: skip
+            "x",
+            "y",
+            source=self.points,
+            marker="marker",
+            size="size",
+            fill_color="colour",
+            line_color="colour",
+            fill_alpha="fill",
+            line_width=1.8,
+            legend_field="label",
+        )
         for drawn in (bars, dots):
             drawn.nonselection_glyph = drawn.selection_glyph = None
         made.scatter("x", "y", source=self.ring, size=20, fill_color=None, line_color=GREY, line_width=2)
         crosses = made.scatter("x", "y", source=self.published, marker="x", size=10, line_color=GREY, line_width=2.5)
         made.add_tools(
-            HoverTool(renderers=[dots], tooltips=TOOLTIP, limit=2, visible=False), TapTool(renderers=[dots], visible=False)
+            HoverTool(renderers=[dots], tooltips=TOOLTIP, limit=2, visible=False),
+            TapTool(renderers=[dots], visible=False),
         )
         legend = made.legend[0]
         made.add_layout(legend, "below")
@@ -147,20 +189,30 @@ class Chart:
         for point in self.shown:
             colour, marker = self._look(point.series)
             law = laws.get((point.series, point.d, point.n), np.nan)
-            stops = {end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")}
+            stops = {
+                end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")
+            }
             ends = {"converged": "converged", "steps": "not converged", "diverged": "diverged"}
             steps = [row["steps"] for row in point.rows]
             values = dict(
-                x=self._x(point), y=point.mean, low=max(point.low, point.mean / 20) if self.log else point.low, high=point.high,
-                colour=colour, marker="x" if point.stopped == "diverged" else marker,
-                fill=0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0, size=13 if point.shipped else 8,
-                label=self.names[point.series], d=point.d, n=point.n,
-                settings=settings_of(point.series), value=f"{point.mean:.5g}{point.spread}",
+                x=self._x(point),
+                y=point.mean,
+                low=max(point.low, point.mean / 20) if self.log else point.low,
+                high=point.high,
+                colour=colour,
+                marker="x" if point.stopped == "diverged" else marker,
+                fill=0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0,
+                size=13 if point.shipped else 8,
+                label=self.names[point.series],
+                d=point.d,
+                n=point.n,
+                settings=settings_of(point.series),
+                value=f"{point.mean:.5g}{point.spread}",
                 law=f"{law:.5g}" if isfinite(law) else "none known",
                 runs=("shipped: " if point.shipped else "computed here: ")
                 + ", ".join(f"{count} {ends[end]}" for end, count in stops.items() if count)
                 + f" after {' to '.join(f'{step:,}' for step in sorted({min(steps), max(steps)}))} steps",
-            )  # fmt: skip
+            )
             for name in POINTS:
                 columns[name].append(values[name])
         self.points.data = columns
@@ -169,15 +221,28 @@ class Chart:
         self.lines.data = {
             "xs": [c.xs for c in lines] + [xs for _, xs, _ in joined],
             "ys": [c.ys for c in lines] + [ys for _, _, ys in joined],
-            "colour": [self._look(c.series)[0] if c.series else GREY for c in lines] + [self._look(s)[0] for s, _, _ in joined],
+            "colour": [self._look(c.series)[0] if c.series else GREY for c in lines]
+            + [self._look(s)[0] for s, _, _ in joined],
             "dash": [DASHES[c.kind] for c in lines] + ["dotted"] * len(joined),
             "width": [2.0 if c.series or c.kind == "exact" else 1.5 for c in lines] + [1.0] * len(joined),
         }
         bands = [c for c in curves if c.kind == "band"]
-        self.band.data = {"xs": [c.xs + c.xs[::-1] for c in bands], "ys": [c.ys + [-y for y in c.ys[::-1]] for c in bands]}
+        self.band.data = {
+            "xs": [c.xs + c.xs[::-1] for c in bands],
+            "ys": [c.ys + [-y for y in c.ys[::-1]] for c in bands],
+        }
         named = [c for c in curves if c.label]
-        self.labels.data = {"x": [c.xs[-1] for c in named], "y": [c.ys[-1] for c in named], "text": [c.label for c in named]}
-        edges = [*(y for ys in self.band.data["ys"] for y in ys), *self.published.data["y"], *columns["low"], *columns["high"]]
+        self.labels.data = {
+            "x": [c.xs[-1] for c in named],
+            "y": [c.ys[-1] for c in named],
+            "text": [c.label for c in named],
+        }
+        edges = [
+            *(y for ys in self.band.data["ys"] for y in ys),
+            *self.published.data["y"],
+            *columns["low"],
+            *columns["high"],
+        ]
         self._fit(self.figure.y_range, [*edges, *(y for ys in self.lines.data["ys"] for y in ys)], self.log)
 
     def _joined(self, lawful: set[Series]) -> list[tuple[Series, list, list]]:

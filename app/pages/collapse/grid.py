@@ -21,7 +21,9 @@ from stein_core.sweeps import key_of, variance_collapse
 STOP = Stop()
 MOST_SEEDS = 20
 # What ships can be shown, however little a server computes.
-MOST_RUNS, MOST_PARTICLES = (max(getattr(LIMITS, name), KNOWN[f"STEINLAB_{name.upper()}"][0]) for name in ("runs", "particles"))
+MOST_RUNS, MOST_PARTICLES = (
+    max(getattr(LIMITS, name), KNOWN[f"STEINLAB_{name.upper()}"][0]) for name in ("runs", "particles")
+)
 SHIPPED = ASSETS / "variance_collapse.json"
 PRESETS = json.loads(SHIPPED.with_name("collapse_presets.json").read_text())
 
@@ -79,7 +81,9 @@ class Grid:
         if not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"seeds = {short(self.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
         if max(self.particles) > MOST_PARTICLES:
-            raise ValueError(f"particles = {short(max(self.particles))} is out of range; allowed: 1 to {MOST_PARTICLES}.")
+            raise ValueError(
+                f"particles = {short(max(self.particles))} is out of range; allowed: 1 to {MOST_PARTICLES}."
+            )
         if size > 4 * MOST_RUNS or len(self.recipes()) > MOST_RUNS:
             raise ValueError(f"these lists make up to {size} runs; allowed: {MOST_RUNS}. Take fewer values.")
 
@@ -149,7 +153,12 @@ class Grid:
 
     def to_python(self) -> str:
         """A script that runs this grid and prints its rows."""
-        lines = ["from stein_core.store import Store", "from stein_core.sweeps import run_sweep, variance_collapse", "", "recipes = ["]
+        lines = [
+            "from stein_core.store import Store",
+            "from stein_core.sweeps import run_sweep, variance_collapse",
+            "",
+            "recipes = [",
+        ]
         for call in self.calls():
             lines += ["    *variance_collapse(", *(f"        {k}={v!r}," for k, v in call.items()), "    ),"]
         lines += ["]", 'for row in run_sweep(recipes, Store("sweeps.sqlite")):']

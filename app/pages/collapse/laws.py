@@ -31,7 +31,9 @@ class Curve(NamedTuple):
 
 
 @lru_cache(maxsize=20_000)
-def variance_law(method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None, knobs: tuple = ()) -> float:
+def variance_law(
+    method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None, knobs: tuple = ()
+) -> float:
     """The variance, 1/(n-1), that a method ends with on a standard normal; NaN where no exact law is known. knobs: those
     of Grid.knobs."""
     knobs = dict(knobs)
@@ -41,7 +43,11 @@ def variance_law(method: str, d: int, n: int, kernel: str | None, rule: str | No
         factors = {"ba": theory.damping(d / n, kernel), "free": knobs.get("method.lambda_", FREE)}
         factor = factors.get(knobs.get("method.damping", "ba"), np.nan)
         return theory.simplex_variance(d, n, kernel, rule, alpha, damping=factor) if np.isfinite(factor) else np.nan
-    if method == "mmd" and (kernel, rule, knobs.get("method.driving", "closed_form")) == ("rbf", "median", "closed_form"):
+    if method == "mmd" and (kernel, rule, knobs.get("method.driving", "closed_form")) == (
+        "rbf",
+        "median",
+        "closed_form",
+    ):
         return theory.mmd_variance(d, n)
     if method == "langevin":
         stages = min(STOP.stages, METHODS[method].facts.stages or STOP.stages)

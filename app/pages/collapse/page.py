@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.browser import Arrival
-from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
 from app.pages.collapse.chart import Chart
+from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
 from app.pages.collapse.laws import curves_of, laws_of
+from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
-from app.ui.job_bar import progress
-from app.server.jobs import LINE, SweepJob, in_background, store
-from app.pages.collapse.replay import Replay
+from app.server.background import in_background
+from app.server.jobs import LINE, SweepJob, store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
+from app.ui.browser import Arrival
+from app.ui.job_bar import progress
 
 BUTTON = {"size": "small", "margin": (4, 4)}
 DAMAGED = "The file of the runs computed on this machine was damaged: it is set aside, and a new one is begun."
@@ -59,10 +60,14 @@ class Collapse:
         # Both are there from the start: a figure that is added later is measured before it is laid out, and Bokeh fails.
         self.charts = {log: Chart(log, self._open) for log in (True, False)}
         self.panes = {
-            log: pmui.Column(pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0), sizing_mode="stretch_width")
+            log: pmui.Column(
+                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0), sizing_mode="stretch_width"
+            )
             for log, chart in self.charts.items()
         }
-        warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
+        warning = pmui.Alert(
+            pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
+        )
         self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
         self.sidebar = [self.preset, *self.settings.widgets]
         self.main = [
@@ -99,7 +104,9 @@ class Collapse:
         self.shows = pmui.FlexBox(
             pmui.Typography("What the curves show:", variant="body2", margin=(6, 4, 2, 10)),
             *[
-                pmui.Button(label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **small)
+                pmui.Button(
+                    label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **small
+                )
                 for preset in PRESETS
                 if "shows" in preset
             ],
@@ -107,11 +114,24 @@ class Collapse:
         )
         self.key = pmui.Typography("", variant="caption", sizing_mode="stretch_width", margin=(0, 10))
         self.run = pmui.Button(label="Run", icon="play_arrow", variant="contained", on_click=self._start, **BUTTON)
-        self.cancel = pmui.Button(label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **BUTTON)
+        self.cancel = pmui.Button(
+            label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **BUTTON
+        )
         self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
         self.reading = pmui.Typography("", variant="body2", margin=(4, 8))
         tabs = list(dict.fromkeys(tab for tab, *_ in QUANTITIES.values()))
-        group = {"size": "small", "margin": (4, 4), "sx": {"flexWrap": "wrap", "& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap", "width": "auto !important"}}}
+        group = {
+            "size": "small",
+            "margin": (4, 4),
+            "sx": {
+                "flexWrap": "wrap",
+                "& .MuiToggleButton-root": {
+                    "textTransform": "none",
+                    "whiteSpace": "nowrap",
+                    "width": "auto !important",
+                },
+            },
+        }
         self.tabs = pmui.RadioButtonGroup(options=tabs, **group)
         self.variant = pmui.RadioButtonGroup(options={}, **group)
         self.axes = pmui.RadioButtonGroup(options={f"against {label}": name for name, label in AXES.items()}, **group)
@@ -122,7 +142,9 @@ class Collapse:
             label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **BUTTON
         )
         export.on_click(self._export)
-        table = pmui.FileDownload(label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", variant="text", **BUTTON)
+        table = pmui.FileDownload(
+            label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", variant="text", **BUTTON
+        )
         self.exports = pmui.Row(export, table)
 
     # ---- what the shell asks
@@ -146,7 +168,9 @@ class Collapse:
         self.replay.refresh()
 
     def link(self) -> str:
-        view = [f"x={self.axis}"] * (self.axis != next(iter(AXES))) + [f"y={self.quantity}"] * (self.quantity != next(iter(QUANTITIES)))
+        view = [f"x={self.axis}"] * (self.axis != next(iter(AXES))) + [f"y={self.quantity}"] * (
+            self.quantity != next(iter(QUANTITIES))
+        )
         return "&".join([*[self.grid.to_query()] * bool(self.grid.to_query()), *view])
 
     # ---- from the user
@@ -175,7 +199,9 @@ class Collapse:
         self._redraw()
 
     def _start(self, event):
-        if self.job and self.job.active or self.grid.refusal():  # the second of two quick clicks; a message that no button sends
+        if (
+            self.job and self.job.active or self.grid.refusal()
+        ):  # the second of two quick clicks; a message that no button sends
             return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
         LINE.add(self.job)
@@ -205,7 +231,9 @@ class Collapse:
         names = self._variants(tab)
         self.key.object = KEY.format(made=shipped()["made"], grey=GREY[tab])
         self.tabs.value, self.axes.value = tab, self.axis
-        self.variant.param.update(options={QUANTITIES[name][2]: name for name in names}, value=self.quantity, visible=len(names) > 1)
+        self.variant.param.update(
+            options={QUANTITIES[name][2]: name for name in names}, value=self.quantity, visible=len(names) > 1
+        )
         shown = presets().get((self.grid, self.axis, self.quantity))
         self.preset.value = shown["name"] if shown else OWN
         self.about.object = shown["text"] if shown else "" if self.grid.refusal() else PRESS
@@ -224,7 +252,9 @@ class Collapse:
         self._draw()
         for scale, pane in self.panes.items():
             pane.visible = scale == log
-        asked = self.asked = SimpleNamespace(grid=self.grid, quantity=self.quantity, axis=self.axis, keys=list(self.recipes))
+        asked = self.asked = SimpleNamespace(
+            grid=self.grid, quantity=self.quantity, axis=self.axis, keys=list(self.recipes)
+        )
 
         def look_up():
             curves = curves_of(asked.grid, asked.quantity, asked.axis)
@@ -251,11 +281,15 @@ class Collapse:
         runs = f"{missing} run{'s' * (missing > 1)}"
         label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
         if active:  # of these settings or of earlier ones
-            label = f"Running {job.total} run{'s' * (job.total > 1)}{' of the earlier settings' * (self.ran != self.grid)}"
+            label = (
+                f"Running {job.total} run{'s' * (job.total > 1)}{' of the earlier settings' * (self.ran != self.grid)}"
+            )
         refusal = self.grid.refusal() if missing else ""
         self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
         self.cancel.visible = self.bar.visible = active
-        text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here. {refusal}".removesuffix(". ")
+        text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here. {refusal}".removesuffix(
+            ". "
+        )
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             text = progress(job, "runs")

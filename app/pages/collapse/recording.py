@@ -89,8 +89,15 @@ class Figures:
         ]
 
     def _small(self, title: str, **options):
-        made = figure(height=230, min_width=240, sizing_mode="stretch_width", title=title, tools="pan,reset,save",
-                      toolbar_location=None, **options)  # fmt: skip
+        made = figure(
+            height=230,
+            min_width=240,
+            sizing_mode="stretch_width",
+            title=title,
+            tools="pan,reset,save",
+            toolbar_location=None,
+            **options,
+        )
         made.title.text_font_size, made.title.text_font_style = "12px", "normal"
         made.axis.major_label_text_font_size = "11px"
         return made
@@ -110,7 +117,9 @@ class Figures:
         made.varea("step", "low", "high", source=source, fill_color="#56B4E9", fill_alpha=0.3)
         made.varea("step", "q1", "q3", source=source, fill_color="#56B4E9", fill_alpha=0.5)
         made.line("step", "mid", source=source, line_color="#0072B2", line_width=2)
-        self.goals[name] = Span(dimension="width", line_color="#D55E00", line_dash="dashed", line_width=2, visible=False)
+        self.goals[name] = Span(
+            dimension="width", line_color="#D55E00", line_dash="dashed", line_width=2, visible=False
+        )
         made.add_layout(self.goals[name])
         return made
 
@@ -120,7 +129,9 @@ class Figures:
         looks = {"attract": ("#0072B2", "dashed"), "repulse": ("#D55E00", "dotted"), "total": (GREY, "solid")}
         for name, (colour, dash) in looks.items():
             label = {"attract": "attraction", "repulse": "repulsion", "total": "sum"}[name]
-            made.line("step", name, source=self.forces, line_color=colour, line_dash=dash, line_width=2, legend_label=label)
+            made.line(
+                "step", name, source=self.forces, line_color=colour, line_dash=dash, line_width=2, legend_label=label
+            )
         legend = made.legend[0]
         legend.location, legend.label_text_font_size, legend.padding, legend.spacing = "bottom_left", "11px", 2, -4
         legend.background_fill_alpha = 0.5
@@ -143,9 +154,11 @@ class Figures:
         for name, goal in (("norms", norm), ("cosines", cosine)):
             self.goals[name].update(visible=goal is not None, location=goal or 0.0)
         self.forces.data = {
-            "step": [shot.step for shot in shots], "attract": [shot.attraction or np.nan for shot in shots],
-            "repulse": [shot.repulsion or np.nan for shot in shots], "total": [shot.force or np.nan for shot in shots],
-        }  # fmt: skip
+            "step": [shot.step for shot in shots],
+            "attract": [shot.attraction or np.nan for shot in shots],
+            "repulse": [shot.repulsion or np.nan for shot in shots],
+            "total": [shot.force or np.nan for shot in shots],
+        }
         if recording.sd is not None:
             turn = np.linspace(0, 2 * np.pi, 73)
             self.circle.data = {"x": recording.sd[0] * np.cos(turn), "y": recording.sd[1] * np.sin(turn)}

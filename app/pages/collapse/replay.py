@@ -10,9 +10,9 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.collapse.laws import SIMPLEX, variance_law
-from app.pages.collapse.series import Point
 from app.pages.collapse.recording import Figures, Recording, record
-from app.server.jobs import RECORDERS, STOPPING, Breaks, giving_way, in_background
+from app.pages.collapse.series import Point
+from app.server.background import RECORDERS, STOPPING, Breaks, giving_way, in_background
 from app.server.limits import LIMITS
 from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
@@ -28,20 +28,32 @@ class Replay:
         self.recording, self.progress, self.figures = None, "", Figures()
         self.title = pmui.Typography("", variant="subtitle2", margin=(8, 10, 0, 10), sizing_mode="stretch_width")
         self.scrub = pmui.Player(
-            start=0, end=1, value=0, interval=120, loop_policy="once", show_loop_controls=False, margin=(0, 10), visible=False,
-        )  # fmt: skip
+            start=0,
+            end=1,
+            value=0,
+            interval=120,
+            loop_policy="once",
+            show_loop_controls=False,
+            margin=(0, 10),
+            visible=False,
+        )
         self.scrub.param.watch(self._scrubbed, "value")
         self.reading = pmui.Typography("", variant="body2", margin=(4, 10))
         self.onward = pn.pane.HTML("", margin=(4, 10))
         panes = [pn.pane.Bokeh(figure, sizing_mode="stretch_width", margin=2) for figure in self.figures.all]
         self.four = pmui.Grid(
-            *[pmui.Grid(pane, size={"xs": 12, "sm": 6, "lg": 3}) for pane in panes], container=True,
-            sizing_mode="stretch_width", visible=False,
-        )  # fmt: skip
+            *[pmui.Grid(pane, size={"xs": 12, "sm": 6, "lg": 3}) for pane in panes],
+            container=True,
+            sizing_mode="stretch_width",
+            visible=False,
+        )
         self.panel = pmui.Column(
-            self.title, pmui.FlexBox(self.scrub, self.reading, self.onward, align_items="center"), self.four,
-            sizing_mode="stretch_width", visible=False,
-        )  # fmt: skip
+            self.title,
+            pmui.FlexBox(self.scrub, self.reading, self.onward, align_items="center"),
+            self.four,
+            sizing_mode="stretch_width",
+            visible=False,
+        )
 
     def open(self, point: Point) -> None:
         """Repeat the run of a point, its first seed's."""
@@ -122,7 +134,15 @@ def link_of(recipe: Recipe) -> str:
     """The link of page Particles that plays a recipe."""
     spec = recipe.spec
     return Setup(
-        spec.target, (spec.method,), spec.dim, spec.guide, spec.optimizer, spec.draws, recipe.seed, recipe.knobs, recipe.changes
+        spec.target,
+        (spec.method,),
+        spec.dim,
+        spec.guide,
+        spec.optimizer,
+        spec.draws,
+        recipe.seed,
+        recipe.knobs,
+        recipe.changes,
     ).to_query()
 
 

@@ -65,7 +65,9 @@ def series_of(row: Mapping[str, Any], axis: str) -> Series:
     scale = knobs.get("method.force_scale", "paper") if row["method"] == "smi" else None
     along = (row["dim"], None) if axis == "particles" else (None, row["particles"])
     idle = idle_knobs(row["method"])  # a stored row may have any value there
-    kernel, rule = (None if knob in idle else row[name] for knob, name in (("kernel.name", "kernel"), ("bandwidth.rule", "rule")))
+    kernel, rule = (
+        None if knob in idle else row[name] for knob, name in (("kernel.name", "kernel"), ("bandwidth.rule", "rule"))
+    )
     return Series(row["method"], *along, row["alpha"], kernel, rule, scale)
 
 
@@ -111,10 +113,19 @@ def names_of(series: Iterable[Series]) -> dict[Series, str]:
     for one in series:
         others = [s for s in series if s.method == one.method]
         parts = [METHODS[one.method].label]
-        for field, text in (("d", "d = "), ("n", "n = "), ("alpha", "alpha "), ("kernel", ""), ("rule", ""), ("force_scale", "")):
+        for field, text in (
+            ("d", "d = "),
+            ("n", "n = "),
+            ("alpha", "alpha "),
+            ("kernel", ""),
+            ("rule", ""),
+            ("force_scale", ""),
+        ):
             if len({getattr(s, field) for s in others}) > 1:
                 value = getattr(one, field)
-                parts.append(f"{FORCE_SCALES[value].label} scale" if field == "force_scale" else f"{text}{text_of(value)}")
+                parts.append(
+                    f"{FORCE_SCALES[value].label} scale" if field == "force_scale" else f"{text}{text_of(value)}"
+                )
         names[one] = ", ".join(parts)
     return names
 

@@ -32,19 +32,30 @@ class Settings:
 
         targets = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[0] < e.facts.dims[1]}
         self.inputs = {
-            "methods": several("Methods", METHODS), "dims": listed("Dimensions"), "particles": listed("Particles n"),
-            "alphas": listed("alpha"), "kernels": several("Kernels", KERNELS), "rules": several("Bandwidth rules", BANDWIDTHS),
-            "force_scales": several("How SMI counts alpha", FORCE_SCALES), "seeds": listed("Seeds"),
+            "methods": several("Methods", METHODS),
+            "dims": listed("Dimensions"),
+            "particles": listed("Particles n"),
+            "alphas": listed("alpha"),
+            "kernels": several("Kernels", KERNELS),
+            "rules": several("Bandwidth rules", BANDWIDTHS),
+            "force_scales": several("How SMI counts alpha", FORCE_SCALES),
+            "seeds": listed("Seeds"),
             "target": pmui.Select(label="Target", options=targets, **CHOICE),
-        }  # fmt: skip
+        }
         for made in self.inputs.values():
             made.param.watch(lambda event: self._moved({}), "value")
         knobs = other_knobs(tuple(METHODS), "gaussian", ("rbf",))
-        self.others = {name: widget(knob, lambda name, value: self._moved({name: value})) for name, knob in knobs.items()}
+        self.others = {
+            name: widget(knob, lambda name, value: self._moved({name: value})) for name, knob in knobs.items()
+        }
         self.cost = pmui.Typography(COST, variant="caption", margin=(2, 10))
         column = pmui.Column(*self.others.values(), self.cost, sizing_mode="stretch_width", margin=0)
         self.more = pmui.Accordion(
-            ("Other settings", column), title_variant="subtitle2", sizing_mode="stretch_width", margin=(4, 8), visible=False
+            ("Other settings", column),
+            title_variant="subtitle2",
+            sizing_mode="stretch_width",
+            margin=(4, 8),
+            visible=False,
         )
         order = [field.name for field in fields(Grid) if field.name in self.inputs and field.name != "methods"]
         self.widgets = [self.inputs["methods"], *(self.inputs[name] for name in order), self.more]
@@ -55,7 +66,9 @@ class Settings:
         self._mark({})
         for name, made in self.inputs.items():
             value = getattr(grid, name)
-            made.value = value if name == "target" else list(value) if isinstance(made, pmui.MultiChoice) else text_of(value)
+            made.value = (
+                value if name == "target" else list(value) if isinstance(made, pmui.MultiChoice) else text_of(value)
+            )
         self.inputs["force_scales"].visible = "smi" in grid.methods
         here, chosen = other_knobs(grid.methods, grid.target, grid.kernels), dict(grid.knobs)
         for name, made in self.others.items():
@@ -103,7 +116,9 @@ class Settings:
 
     def _labelled(self, name: str, error: ValueError) -> str:
         """The message with the label of the field that it is about."""
-        return re.sub(rf"^(method\.)?{name.removesuffix('s')}s?(?=:| =)", lambda found: self.inputs[name].label, str(error))
+        return re.sub(
+            rf"^(method\.)?{name.removesuffix('s')}s?(?=:| =)", lambda found: self.inputs[name].label, str(error)
+        )
 
     def _mark(self, problems: dict[str, str]):
         for name, made in self.inputs.items():

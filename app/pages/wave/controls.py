@@ -9,17 +9,28 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from app.ui.knob_widgets import WIDTH, NumberField, place, widget
-from app.ui.job_bar import BUTTON
 from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
 from app.pages.wave.setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.ui.job_bar import BUTTON
+from app.ui.knob_widgets import WIDTH, NumberField, place, widget
 from stein_core.experiments.wave import WIDTHS
 
 ORDER = (
-    "method.particles", "method.step_size", "method.alpha", "target.noise", "target.prior_scale", "kernel.name",
-    "bandwidth.rule", "bandwidth.factor", "method.force_scale", "method.horizon", "method.cycles", "method.power",
-    "init.spread", "guide.width",
-)  # fmt: skip
+    "method.particles",
+    "method.step_size",
+    "method.alpha",
+    "target.noise",
+    "target.prior_scale",
+    "kernel.name",
+    "bandwidth.rule",
+    "bandwidth.factor",
+    "method.force_scale",
+    "method.horizon",
+    "method.cycles",
+    "method.power",
+    "init.spread",
+    "guide.width",
+)
 
 
 class Controls:
@@ -38,9 +49,12 @@ class Controls:
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
         self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in SHOWN}, **WIDTH)
         self.two = pmui.RadioButtonGroup(
-            options={"one width": False, "two rows: h = 5 and h = 100": True}, size="small", margin=(6, 8), sizing_mode="stretch_width",
+            options={"one width": False, "two rows: h = 5 and h = 100": True},
+            size="small",
+            margin=(6, 8),
+            sizing_mode="stretch_width",
             sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}},
-        )  # fmt: skip
+        )
         self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
         self.draws = NumberField("ELBO draws per particle and step", start=1, end=1000)
         self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
@@ -48,23 +62,42 @@ class Controls:
         self.width.param.watch(lambda event: moved(width=event.new), "value_throttled")
         self.draws.param.watch(lambda event: moved(draws=event.new), "value")
         self.knobs = {
-            name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value})) for name in ORDER
+            name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value}))
+            for name in ORDER
         }
         self.knobs["method.particles"].end = MOST
         rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
         self.knobs["method.step_size"].param.update(label="learning rate", options=rates)
         self.text = pmui.TextAreaInput(
-            label="Other data, as text", placeholder="x, y\n0.4, 2.5\n0.9, 1.0", rows=4, max_rows=8, max_length=LONGEST, **WIDTH
+            label="Other data, as text",
+            placeholder="x, y\n0.4, 2.5\n0.9, 1.0",
+            rows=4,
+            max_rows=8,
+            max_length=LONGEST,
+            **WIDTH,
         )
-        self.use = pmui.Button(label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON)
+        self.use = pmui.Button(
+            label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON
+        )
         self.file = Upload(lambda content: self._read(content, moved), refused, label="CSV file", **WIDTH)
         self.sidebar = [
-            self.preset, self.about, self.methods, self.two, self.width, self.draws, *self.knobs.values(), self.text, self.use, self.file,
-        ]  # fmt: skip
+            self.preset,
+            self.about,
+            self.methods,
+            self.two,
+            self.width,
+            self.draws,
+            *self.knobs.values(),
+            self.text,
+            self.use,
+            self.file,
+        ]
 
         self.band = pmui.IntSlider(label="Band, %", start=5, end=99, width=150, margin=(0, 16))
         self.noisy = pmui.Switch(label="of a new y (with noise) instead of f", margin=(4, 12))
-        self.reset_data = pmui.Button(label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **BUTTON)
+        self.reset_data = pmui.Button(
+            label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **BUTTON
+        )
         self.band.param.watch(lambda event: moved(probability=event.new / 100), "value")
         self.noisy.param.watch(lambda event: moved(noisy=event.new), "value")
 

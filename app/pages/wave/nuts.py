@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.server.folders import ASSETS
-from app.server.jobs import Job
 from app.pages.wave.measures import AT, Readout, measure
 from app.pages.wave.setup import WaveSetup
+from app.server.folders import ASSETS
+from app.server.jobs import Job
 from stein_core.experiments.bands import Band, disagreement
 from stein_core.experiments.nuts import Reference, load_reference, run_nuts
 from stein_core.experiments.wave import GRID, dim_of
@@ -94,9 +94,13 @@ class NutsJob(Job):
             return
         r_hat = disagreement(values)
         about = {
-            "chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "r_hat": r_hat.tolist(), "r_hat_max": float(r_hat.max()),
+            "chains": CHAINS,
+            "warmup": WARMUP,
+            "samples": SAMPLES,
+            "r_hat": r_hat.tolist(),
+            "r_hat_max": float(r_hat.max()),
             "made": "computed here",
-        }  # fmt: skip
+        }
         with _lock:
             _made[self.setup.posterior()] = Reference(GRID, values[:, ::4], about)
             while len(_made) > KEPT:

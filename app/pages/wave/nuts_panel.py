@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.ui.job_bar import STILL, JobBar, Pausable
-from app.server.jobs import in_background
 from app.pages.wave.nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
 from app.pages.wave.parts import nuts_sentence
 from app.pages.wave.setup import WaveSetup
+from app.server.background import in_background
+from app.ui.job_bar import STILL, JobBar, Pausable
 from stein_core.experiments.wave import dim_of
 
 
@@ -19,7 +19,13 @@ class NutsPanel:
     hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none.
     page: which the job gives way to."""
 
-    def __init__(self, found: Callable[[list], None], post: Callable[[dict], None], failed: Callable[[str], None], page: Pausable = STILL):
+    def __init__(
+        self,
+        found: Callable[[list], None],
+        post: Callable[[dict], None],
+        failed: Callable[[str], None],
+        page: Pausable = STILL,
+    ):
         self.found, self.post, self.failed = found, post, failed
         self.networks: tuple[WaveSetup, ...] = ()
         self.known: list[Compared | None] = []

@@ -11,11 +11,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.job_bar import BUTTON, Pausable
-from app.server.loop import soon
-from app.server.streaming import Mailbox, Streamer
 from app.pages.wave.controls import Controls
-from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.pages.wave.nuts_panel import NutsPanel
 from app.pages.wave.parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
 from app.pages.wave.recovery import Recovery
@@ -23,11 +19,21 @@ from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.trained import is_shipped
+from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
+from app.server.loop import soon
+from app.server.streaming import Mailbox, Streamer
+from app.ui.job_bar import BUTTON, Pausable
 from stein_core import device_name
 from stein_core.experiments.wave import GRID, dim_of
 
 PACE = [1, 5, 20, 100, 1000]
-ERASE = {"textTransform": "none", "padding": "4px 10px", "fontSize": "0.8rem", "gap": "6px", "& .MuiIcon-root": {"fontSize": "1.1rem"}}
+ERASE = {
+    "textTransform": "none",
+    "padding": "4px 10px",
+    "fontSize": "0.8rem",
+    "gap": "6px",
+    "& .MuiIcon-root": {"fontSize": "1.1rem"},
+}
 
 
 class WavePage:
@@ -51,9 +57,18 @@ class WavePage:
         self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm, here)
         self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
-        warning = pmui.Alert(pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True)
+        warning = pmui.Alert(
+            pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
+        )
         self.sidebar = self.controls.sidebar
-        about_data = (self.controls.band, self.controls.noisy, self.erase, self.controls.reset_data, self.exports, self.bands_file)
+        about_data = (
+            self.controls.band,
+            self.controls.noisy,
+            self.erase,
+            self.controls.reset_data,
+            self.exports,
+            self.bands_file,
+        )
         caption = {"variant": "caption", "sizing_mode": "stretch_width"}
         self.main = [
             pmui.Column(
@@ -66,7 +81,10 @@ class WavePage:
                 pmui.FlexBox(*self.nuts.widgets, align_items="center"),
                 pmui.Grid(
                     pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
-                    pmui.Grid(pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)), size={"xs": 12, "lg": 4}),
+                    pmui.Grid(
+                        pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)),
+                        size={"xs": 12, "lg": 4},
+                    ),
                     container=True,
                     sizing_mode="stretch_width",
                 ),
@@ -83,21 +101,29 @@ class WavePage:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.play = pmui.Button(label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON)
+        self.play = pmui.Button(
+            label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON
+        )
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
         reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
-        pace = pmui.DiscreteSlider(label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16))
+        pace = pmui.DiscreteSlider(
+            label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16)
+        )
         pace.param.watch(self._pace, "value")
         self.reading = pmui.Typography("", variant="body2", margin=(8, 8))
         self.transport = pmui.FlexBox(self.play, step, reset, seed, pace, self.reading, align_items="center")
-        self.alarm = pmui.Alert("", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8))
+        self.alarm = pmui.Alert(
+            "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
+        )
         self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 8), sx=ERASE)
         self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
         items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
         self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **BUTTON)
         self.exports.on_click(self._export)
-        self.bands_file = pmui.FileDownload(label="Bands as CSV", callback=self._csv, filename="wave.csv", variant="text", **BUTTON)
+        self.bands_file = pmui.FileDownload(
+            label="Bands as CSV", callback=self._csv, filename="wave.csv", variant="text", **BUTTON
+        )
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
 
     # ---- what the shell asks

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import panel_material_ui as pmui
 
-from app.ui.knob_widgets import WIDTH
-from app.server.messages import Heard, one_of
-from app.server.limits import LIMITS
-from app.ui.colours import GREY
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.session import Picture
 from app.pages.wave.setup import LONGEST, WaveSetup, label_of
 from app.pages.wave.stage import COLOUR_OF
+from app.server.limits import LIMITS
+from app.server.messages import Heard, one_of
+from app.ui.colours import GREY
+from app.ui.knob_widgets import WIDTH
 from stein_core.datasets import WAVE_REGIONS
 from stein_core.experiments.wave import GRID
 
@@ -73,7 +73,7 @@ class Upload(Heard, pmui.FileInput):
     forms = (
         {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
         {"status": one_of("initializing", "finished", "error")},
-    )  # fmt: skip
+    )
 
     def __init__(self, chosen: Callable[[bytes], None], refused: Callable[[str], None], **params):
         super().__init__(accept=".csv,.txt", max_file_size=LONGEST, multiple=False, **params)
@@ -90,7 +90,9 @@ class Upload(Heard, pmui.FileInput):
         content, size = b"".join(self.parts), self.received
         self.parts, self.received = [], 0
         if status == "error" or size > LONGEST:  # the browser refuses a large one, if it is an honest one
-            self.refused(f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB).")
+            self.refused(
+                f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB)."
+            )
         elif status == "finished":
             self._send_msg(data)
             self.chosen(content)
@@ -100,15 +102,28 @@ def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -
     """The read-outs as HTML, a row a method, NUTS last; network by network."""
     first = next(picture for picture in pictures if picture).setup
     heads = [
-        "", *(f"LPPD {region}" for region in WAVE_REGIONS), "width inside", "width between", "÷ NUTS",
-        f"{100 * first.probability:.0f} % covers", "steps/s alone",
-    ]  # fmt: skip
+        "",
+        *(f"LPPD {region}" for region in WAVE_REGIONS),
+        "width inside",
+        "width between",
+        "÷ NUTS",
+        f"{100 * first.probability:.0f} % covers",
+        "steps/s alone",
+    ]
     rows = []
     for picture, known in zip(pictures, nuts):
         where = f", h = {picture.setup.width}" if picture and len(pictures) > 1 else ""
         for name, seen in picture.methods.items() if picture else ():
             ratio = seen.readout.between / known.readout.between if known else float("nan")
-            rows.append(_row(label_of(name) + where, COLOUR_OF[name], seen.readout, ratio, f"{seen.rate:,.0f}" if seen.rate else "–"))
+            rows.append(
+                _row(
+                    label_of(name) + where,
+                    COLOUR_OF[name],
+                    seen.readout,
+                    ratio,
+                    f"{seen.rate:,.0f}" if seen.rate else "–",
+                )
+            )
         if known:
             rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
@@ -117,9 +132,13 @@ def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -
 
 def _row(label: str, colour: str, readout: Readout, ratio: float, rate: str) -> str:
     cells = [
-        *(number(value) for value in readout.lppd), f"{readout.inside:.3g}", f"{readout.between:.3g}",
-        f"{ratio:.2f}" if np.isfinite(ratio) else "–", f"{100 * readout.coverage:.0f} %", rate,
-    ]  # fmt: skip
+        *(number(value) for value in readout.lppd),
+        f"{readout.inside:.3g}",
+        f"{readout.between:.3g}",
+        f"{ratio:.2f}" if np.isfinite(ratio) else "–",
+        f"{100 * readout.coverage:.0f} %",
+        rate,
+    ]
     swatch = f'<td><i style="background: {colour}"></i>{html.escape(label)}</td>'
     return f"<tr>{swatch}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
@@ -135,8 +154,10 @@ def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
         plain = WaveSetup()
         if setup.posterior()[1:] != plain.posterior()[1:]:
             changed = [
-                text for text, now, usual in zip(("noise", "prior", "data"), setup.posterior()[1:], plain.posterior()[1:]) if now != usual
-            ]  # fmt: skip
+                text
+                for text, now, usual in zip(("noise", "prior", "data"), setup.posterior()[1:], plain.posterior()[1:])
+                if now != usual
+            ]
             return f"No NUTS band: the {' and '.join(changed)} differ{'s' * (changed != ['data'] and len(changed) == 1)} from the shipped reference's."
         return f"No NUTS band: none is shipped for width {setup.width}."
     about, where = nuts.about, nuts.disagree

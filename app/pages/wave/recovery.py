@@ -8,11 +8,12 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.job_bar import STILL, JobBar, Pausable
-from app.server.jobs import SweepJob, in_background, store
-from app.server.limits import LIMITS
-from app.pages.wave.widths import shipped_rows
 from app.pages.wave.parts import CSS
+from app.pages.wave.widths import shipped_rows
+from app.server.background import in_background
+from app.server.jobs import SweepJob, store
+from app.server.limits import LIMITS
+from app.ui.job_bar import STILL, JobBar, Pausable
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.experiments.wave import dim_of
@@ -41,9 +42,11 @@ class Recovery:
         self.rows: dict[str, dict[str, Any]] | None = None  # those computed on this machine, by key
         self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
         self.panel = pmui.Accordion(
-            ("Recovery point: SVGD particles that beat five of SMI", self.column), sizing_mode="stretch_width", margin=(4, 8),
+            ("Recovery point: SVGD particles that beat five of SMI", self.column),
+            sizing_mode="stretch_width",
+            margin=(4, 8),
             title_variant="subtitle2",
-        )  # fmt: skip
+        )
         self.panel.param.watch(lambda event: self.open(), "active")
         self.jobs = JobBar("Compute here", "runs", self._job, self._ended, page)
 
@@ -52,20 +55,30 @@ class Recovery:
         if self.rows is not None or not self.panel.active:
             return
         self.rows = {}
-        self.width = pmui.RadioButtonGroup(options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN)
+        self.width = pmui.RadioButtonGroup(
+            options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN
+        )
         counts = [count for count in COUNTS if count <= LIMITS.particles]
         self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16))
-        self.most = pmui.DiscreteSlider(label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16))
+        self.most = pmui.DiscreteSlider(
+            label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16)
+        )
         self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
-        self.table, self.origin = pn.pane.HTML("", margin=(4, 8)), pmui.Typography("", variant="caption", margin=(2, 10))
+        self.table, self.origin = (
+            pn.pane.HTML("", margin=(4, 8)),
+            pmui.Typography("", variant="caption", margin=(2, 10)),
+        )
         self.show()  # before a browser has them: a busy one was seen to miss what came right after
         text = {"variant": "caption", "sizing_mode": "stretch_width", "margin": (2, 10)}
         self.column[:] = [
-            pmui.Typography(ABOUT, **text), self.table, self.origin, pmui.FlexBox(self.inflated, align_items="center"),
+            pmui.Typography(ABOUT, **text),
+            self.table,
+            self.origin,
+            pmui.FlexBox(self.inflated, align_items="center"),
             pmui.Typography(INFLATED, **text),
             pmui.FlexBox(self.width, self.seeds, self.most, *self.jobs.widgets, align_items="center"),
-        ]  # fmt: skip
+        ]
         in_background(
             lambda: store().rows([key_of(recipe, STOP) for recipe in recovery(tuple(PUBLISHED))]),
             lambda rows: self.post({"recovery": rows}),
@@ -118,7 +131,9 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
         found = ours.get(width, {})
         cells = [text_of(published[region], COUNTS[-1]) for region in WAVE_REGIONS]
         cells += [text_of(found[region], most) if region in found else "–" for region in WAVE_REGIONS]
-        lines.append(f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>")
+        lines.append(
+            f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>"
+        )
     heads = "".join(f"<th>{region}, {whose}</th>" for whose in ("published", "ours") for region in WAVE_REGIONS)
     return f'{CSS}<div class="scroll"><table class="wave"><tr><th></th>{heads}<th>seeds</th></tr>{"".join(lines)}</table></div>'
 
@@ -128,10 +143,13 @@ def apart(rows: list[dict[str, Any]]) -> str:
     said = []
     for width in PUBLISHED:
         smi, svgd = (
-            [row["lppd_in"] for row in rows if row["dim"] == dim_of(width) and row["method"] == method] for method in ("smi", "svgd")
+            [row["lppd_in"] for row in rows if row["dim"] == dim_of(width) and row["method"] == method]
+            for method in ("smi", "svgd")
         )
         if smi and svgd and max(svgd) < min(smi):
-            said.append(f"In, h = {width}: the best run of SVGD reaches {max(svgd):.1f}, the worst of SMI {min(smi):.1f}.")
+            said.append(
+                f"In, h = {width}: the best run of SVGD reaches {max(svgd):.1f}, the worst of SMI {min(smi):.1f}."
+            )
     return " ".join(said)
 
 

@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
-from app.server.errors import note
-from app.server.jobs import Threads
-from app.server.streaming import Streamer
 from app.pages.wave.fit import Fit, moved
 from app.pages.wave.measures import Seen, seen
 from app.pages.wave.setup import STEPS, WaveSetup, label_of
 from app.pages.wave.stage import pack
 from app.pages.wave.trained import is_shipped, shipped_state
+from app.server.background import Threads
+from app.server.errors import note
+from app.server.streaming import Streamer
 from app.stage.worker import Worker
 from stein_core import Spec, Stepper, compile
 
@@ -47,7 +47,12 @@ class WaveSession(Worker):
     """
 
     def __init__(
-        self, setup: WaveSetup, streamer: Streamer, tell: Callable[[dict], None], row: int = 0, first: WaveSession | None = None
+        self,
+        setup: WaveSetup,
+        streamer: Streamer,
+        tell: Callable[[dict], None],
+        row: int = 0,
+        first: WaveSession | None = None,
     ):
         super().__init__(streamer, tell)
         self._setup, self._row, self._first = setup, row, first
@@ -117,7 +122,11 @@ class WaveSession(Worker):
             fit = self._fits.get(method)
             if fit is None or fit.spec != spec:
                 trained = fit is None and self._clock >= STEPS and is_shipped(self._setup)
-                state = shipped_state(stepper, method) if trained else stepper.reset(self._setup.seed, self._setup.knobs_of(method))
+                state = (
+                    shipped_state(stepper, method)
+                    if trained
+                    else stepper.reset(self._setup.seed, self._setup.knobs_of(method))
+                )
                 step = STEPS if trained else 0 if fit is None else fit.step
                 self._fits[method] = Fit(spec, stepper, state if fit is None else moved(fit.state, state), step)
                 self._dirty = True
@@ -175,13 +184,25 @@ class WaveSession(Worker):
         fit.taken = 0.9 * fit.taken + fit.step - before
         if fit.step < goal:
             fit.diverged = True
-            self._tell({"alarm": f"{label_of(name)} diverged at step {fit.step + 1}: a smaller learning rate, then Train from scratch."})
+            self._tell(
+                {
+                    "alarm": f"{label_of(name)} diverged at step {fit.step + 1}: a smaller learning rate, then Train from scratch."
+                }
+            )
 
     def _look(self):
         started = time.perf_counter()
         self._dirty, setup = False, self._setup
         found = {
-            name: seen(fit.spec, fit.state.particles, setup, name, fit.step, 1 / fit.seconds if fit.seconds else 0.0, fit.diverged)
+            name: seen(
+                fit.spec,
+                fit.state.particles,
+                setup,
+                name,
+                fit.step,
+                1 / fit.seconds if fit.seconds else 0.0,
+                fit.diverged,
+            )
             for name, fit in self._live().items()
         }
         self.picture = Picture(self._clock, setup, found)
@@ -248,7 +269,9 @@ class WaveSession(Worker):
 
     def _ask(self):
         """Have compiled what the setup needs, one program after the other: so something moves sooner."""
-        waiting = {key: method for key, method in self._wanted().items() if key not in {*self._programs, *self._refused}}
+        waiting = {
+            key: method for key, method in self._wanted().items() if key not in {*self._programs, *self._refused}
+        }
         if waiting and self._awake and self._compiling not in waiting:  # what it compiles may not be wanted any more
             self._compiling, method = next(iter(waiting.items()))
             COMPILERS.submit(self._compile, method, self._setup)

@@ -61,7 +61,12 @@ class WaveSetup:
         if not self.methods:
             raise ValueError("methods is empty; allowed: one or more.")
         object.__setattr__(self, "methods", tuple(name for name in SHOWN if name in self.methods))
-        for name, low, high in (("width", WIDTHS[0], WIDTHS[-1]), ("draws", 1, 1000), ("steps", 0, MOST_STEPS), ("below", 0, MOST_STEPS)):
+        for name, low, high in (
+            ("width", WIDTHS[0], WIDTHS[-1]),
+            ("draws", 1, 1000),
+            ("steps", 0, MOST_STEPS),
+            ("below", 0, MOST_STEPS),
+        ):
             object.__setattr__(self, name, Knob(name, low, low, high, "integer").check(getattr(self, name)))
         if self.two:
             object.__setattr__(self, "width", TWO_ROWS[0])
@@ -86,7 +91,11 @@ class WaveSetup:
         """What each row of the page trains."""
         if not self.two:
             return (self,)
-        second = {"width": TWO_ROWS[1], "draws": min(self.draws, FEW_DRAWS), "steps": max(self.below, 1) if self.steps else 0}
+        second = {
+            "width": TWO_ROWS[1],
+            "draws": min(self.draws, FEW_DRAWS),
+            "steps": max(self.below, 1) if self.steps else 0,
+        }
         return tuple(replace(self, two=False, below=0, **change) for change in ({}, second))
 
     @property
@@ -170,15 +179,20 @@ class WaveSetup:
         """A script that trains every method of every row from the start with the present settings, for so many steps,
         and prints its measures."""
         lines = [
-            "from stein_core import Spec, compile", "from stein_core.experiments.bands import band, function_values",
-            "from stein_core.experiments.wave import GRID, measures", "",
-            f"data = {self.data!r}", "",
-        ]  # fmt: skip
+            "from stein_core import Spec, compile",
+            "from stein_core.experiments.bands import band, function_values",
+            "from stein_core.experiments.wave import GRID, measures",
+            "",
+            f"data = {self.data!r}",
+            "",
+        ]
         noise = f", noise={self.value('target.noise')!r}" if self.noisy else ""
         for network, taken in zip(self.networks(), steps):
             for method in self.methods:
                 spec, known = network.spec(method), network.spec(method).knobs()
-                knobs = {k: v for k, v in network.knobs_of(method).items() if k != "target.data" and v != known[k].default}
+                knobs = {
+                    k: v for k, v in network.knobs_of(method).items() if k != "target.data" and v != known[k].default
+                }
                 lines += [
                     f"spec = Spec('wave', {spec.dim}, {method!r}, draws={spec.draws}, capacity={spec.capacity})",
                     f"knobs = {knobs!r} | {{'target.data': data}}",
@@ -188,7 +202,7 @@ class WaveSetup:
                     f"found = band(values, {self.probability}{noise})  # .mean, .low and .high at GRID",
                     f"print({method!r}, measures(spec, state.particles, knobs))",
                     "",
-                ]  # fmt: skip
+                ]
         return "\n".join(lines)
 
 
@@ -208,7 +222,10 @@ def default_of(name: str) -> Any:
 
 def used_by(method: str) -> set[str]:
     """The knobs that make a difference to a method: one that climbs alone has no kernel."""
-    names, facts = set(Spec("wave", method=method, draws=1, capacity=2).knobs()) & set(all_knobs()), METHODS[method].facts
+    names, facts = (
+        set(Spec("wave", method=method, draws=1, capacity=2).knobs()) & set(all_knobs()),
+        METHODS[method].facts,
+    )
     if "method.alpha" not in names:
         names = {name for name in names if name.split(".")[0] not in ("kernel", "bandwidth")}
     return names - {"method.particles"} if facts.single else names
@@ -223,7 +240,9 @@ def read_points(text: str | bytes) -> Points:
     """Points from pasted or uploaded text: a row "x, y" each, commas, semicolons, tabs or spaces between, and perhaps a
     line of column names first. ValueError says which row is wrong and why."""
     if len(text) > LONGEST:
-        raise ValueError(f"data: too much text; allowed: {ROWS[-1]} points, {LONGEST:,} characters (STEINLAB_UPLOAD_MB).")
+        raise ValueError(
+            f"data: too much text; allowed: {ROWS[-1]} points, {LONGEST:,} characters (STEINLAB_UPLOAD_MB)."
+        )
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     delimiter = next((mark for mark in (";", "\t", ",") if mark in text), " ")

@@ -9,12 +9,12 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.ui.colours import COLOURS, colours_of
-from app.server.messages import Heard, flag, number, one_of, pairs, whole
-from app.server.loop import Unbusy
 from app.pages.wave.measures import Seen
 from app.pages.wave.nuts import Compared
 from app.pages.wave.setup import SHOWN, WaveSetup, label_of
+from app.server.loop import Unbusy
+from app.server.messages import Heard, flag, number, one_of, pairs, whole
+from app.ui.colours import COLOURS, colours_of
 from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
 
@@ -52,7 +52,9 @@ class WaveStage(Unbusy, Heard, JSComponent):
     dark = param.Boolean(default=False)
 
     forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
-    _esm = "\n".join(file.read_text() for file in (*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js"))
+    _esm = "\n".join(
+        file.read_text() for file in (*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js")
+    )
 
     def __init__(self, on_message: Callable[[dict], None], **params):
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 4), **params})
@@ -64,17 +66,26 @@ class WaveStage(Unbusy, Heard, JSComponent):
         rows = [
             {
                 "title": title_of(n),
-                "panels": [{"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOUR_OF[m]} for m in n.methods],
+                "panels": [
+                    {"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOUR_OF[m]} for m in n.methods
+                ],
             }
             for n in networks
         ]
         labels = ["x", "y" if networks[0].noisy else "f(x)"]
-        scene = {"grid": GRID.round(6).tolist(), "clusters": [list(c) for c in WAVE_CLUSTERS], "labels": labels, "rows": rows}
+        scene = {
+            "grid": GRID.round(6).tolist(),
+            "clusters": [list(c) for c in WAVE_CLUSTERS],
+            "labels": labels,
+            "rows": rows,
+        }
         if len(self.nuts) != len(rows):
             self.nuts = [None] * len(rows)
         if scene != self.scene:
             self.scene = scene
-        if list(networks[0].data) != self._there:  # what is there already is left alone: sending it back would end a drag
+        if (
+            list(networks[0].data) != self._there
+        ):  # what is there already is left alone: sending it back would end a drag
             self._there = list(networks[0].data)
             # Counted: after a refused change the browser has to be told although nothing has changed here.
             self.points = {"xy": [list(p) for p in self._there], "told": self.points.get("told", 0) + 1}
@@ -102,4 +113,8 @@ def outline(nuts: Compared) -> dict[str, list]:
     """What is drawn of a reference."""
     where = nuts.disagree
     chains = [np.where(where, chain, np.nan) for chain in nuts.chains] if where.any() else []
-    return {"low": nuts.wide.low.tolist(), "high": nuts.wide.high.tolist(), "chains": [chain.tolist() for chain in chains]}
+    return {
+        "low": nuts.wide.low.tolist(),
+        "high": nuts.wide.high.tolist(),
+        "chains": [chain.tolist() for chain in chains],
+    }

@@ -11,8 +11,8 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from app.server.folders import ASSETS
 from app.pages.wave.setup import SHOWN, STEPS, WaveSetup
+from app.server.folders import ASSETS
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.commands import versions
 from stein_core.sweeps import canonical

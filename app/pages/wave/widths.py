@@ -10,10 +10,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from app.server.folders import ASSETS
-from app.ui.colours import GREY, TICKS
 from app.pages.wave.setup import SHOWN, TWO_ROWS, label_of
 from app.pages.wave.stage import COLOUR_OF
+from app.server.folders import ASSETS
+from app.ui.colours import GREY, TICKS
 from stein_core.experiments.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
@@ -28,9 +28,16 @@ class Widths:
 
     def __init__(self):
         self.figure = made = figure(
-            height=300, sizing_mode="stretch_width", x_axis_type="log", y_axis_type="log", title="90 % band between the clusters",
-            x_range=Range1d(3, 2e4), y_range=Range1d(0.02, 20), tools="save", toolbar_location=None,
-        )  # fmt: skip
+            height=300,
+            sizing_mode="stretch_width",
+            x_axis_type="log",
+            y_axis_type="log",
+            title="90 % band between the clusters",
+            x_range=Range1d(3, 2e4),
+            y_range=Range1d(0.02, 20),
+            tools="save",
+            toolbar_location=None,
+        )
         made.title.text_font_size = "13px"
         made.axis.axis_label_text_font_style = "normal"
         made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "12px", "11px"
@@ -42,16 +49,25 @@ class Widths:
         made.multi_line("xs", "ys", source=self.lines, line_color="colour", line_width=1.5, line_alpha=0.7)
         made.segment("x", "low", "x", "high", source=self.dots, line_color="colour", line_width=2)
         made.scatter(
-            "x", "y", source=self.dots, marker="marker", size=8, fill_color="colour", line_color="colour", fill_alpha="fill",
+            "x",
+            "y",
+            source=self.dots,
+            marker="marker",
+            size=8,
+            fill_color="colour",
+            line_color="colour",
+            fill_alpha="fill",
             legend_field="label",
-        )  # fmt: skip
+        )
         legend = made.legend[0]
         made.add_layout(legend, "below")
         legend.ncols, legend.location, legend.border_line_color, legend.background_fill_color = 3, "center", None, None
         legend.padding, legend.spacing, legend.margin = 0, 0, 0
         self.drawn = None
 
-    def show(self, shipped: dict[str, dict[int, Spread]], here: dict[str, dict[int, float]], nuts: dict[int, float]) -> None:
+    def show(
+        self, shipped: dict[str, dict[int, Spread]], here: dict[str, dict[int, float]], nuts: dict[int, float]
+    ) -> None:
         """method -> number of weights -> width: of the shipped sweep, and of this visit. nuts: the same of NUTS."""
         if (shipped, here, nuts) == self.drawn:
             return
@@ -61,7 +77,9 @@ class Widths:
         def series(known: dict[int, Spread], colour, marker, fill, label):
             known = {dim: one for dim, one in sorted(known.items()) if one[0] > 0}  # the axis is logarithmic
             for dim, (mean, sd) in known.items():
-                for name, value in zip(DOTS, (dim, mean, max(mean - sd, mean / 20), mean + sd, colour, marker, fill, label)):
+                for name, value in zip(
+                    DOTS, (dim, mean, max(mean - sd, mean / 20), mean + sd, colour, marker, fill, label)
+                ):
                     dots[name].append(value)
             return known
 
@@ -73,7 +91,11 @@ class Widths:
             lines["xs"].append(list(joined)), lines["ys"].append([mean for mean, _ in joined.values()])
             lines["colour"].append(COLOUR_OF[name])
         known = series({dim: (width, 0.0) for dim, width in nuts.items()}, GREY, "x", 1.0, "NUTS")
-        lines["xs"].append(list(known)), lines["ys"].append([mean for mean, _ in known.values()]), lines["colour"].append(GREY)
+        (
+            lines["xs"].append(list(known)),
+            lines["ys"].append([mean for mean, _ in known.values()]),
+            lines["colour"].append(GREY),
+        )
         self.lines.data, self.dots.data = lines, dots
 
 
@@ -104,7 +126,11 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
     ratios = {}
     for method in CLAIM:
         at = {(row["dim"], row["seed"]): row["width_between"] for row in rows if row["method"] == method}
-        both = [at[large, seed] / at[small, seed] for dim, seed in at if dim == small and at.get((large, seed)) and at[small, seed] > 0]
+        both = [
+            at[large, seed] / at[small, seed]
+            for dim, seed in at
+            if dim == small and at.get((large, seed)) and at[small, seed] > 0
+        ]
         if len(both) > 1:
             ratios[method] = np.array(both)
     if not ratios:
@@ -114,7 +140,9 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
         mean, sd = found.mean(), found.std(ddof=1)
         error = sd / len(found) ** 0.5
         narrows, widens = mean + 2 * error < 1, mean - 2 * error > 1
-        words.append(f"{label_of(method)} {mean:.2f} ± {sd:.2f} ({'narrows' if narrows else 'widens' if widens else 'stays'})")
+        words.append(
+            f"{label_of(method)} {mean:.2f} ± {sd:.2f} ({'narrows' if narrows else 'widens' if widens else 'stays'})"
+        )
         if narrows != CLAIM[method]:
             differ.append(f"{label_of(method)}'s {'narrows' if narrows else 'does not'}")
     seeds = max(map(len, ratios.values()))
