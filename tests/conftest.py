@@ -9,9 +9,10 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
-from stein_core import batches, runner
+from stein_core import runner
 from stein_core.experiments import bands
 from stein_core.registry import Registry
+from stein_core.sweep import batches
 
 BROWSER = "tests/browser/"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from stein_core import DIAGNOSTICS, METHODS, Recipe, Spec, UnknownName, collect, stream
-from stein_core.batches import DIMS, Stop, padded_dim, program_of, room, run_batch
 from stein_core.recipe import _target
+from stein_core.sweep.batches import DIMS, Stop, padded_dim, program_of, room, run_batch
 
 SHORT = Stop(noisy=350, most=700, stages=2)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stein_core import __main__ as cli
-from stein_core import bench
 from stein_core.assembly import assemble
+from stein_core.cli import bench
 from stein_core.recipe import target_of, traced
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}

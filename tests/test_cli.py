@@ -14,7 +14,7 @@ import pytest
 from checks import ARRAYS, assert_same_frame
 
 import stein_core
-import stein_core.__main__ as cli
+import stein_core.cli.main as cli
 from stein_core import (
     BANDWIDTHS,
     DIAGNOSTICS,
@@ -30,7 +30,7 @@ from stein_core import (
     collect,
     stream,
 )  # fmt: skip
-from stein_core.store import Store
+from stein_core.sweep.store import Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]

@@ -14,8 +14,8 @@ from app.pages.collapse.replay import goals_of, link_of
 from app.pages.collapse.series import all_series, names_of, points_of, series_of
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
-from stein_core.store import Store
-from stein_core.sweeps import canonical, key_of, run_sweep
+from stein_core.sweep.grids import canonical, key_of, run_sweep
+from stein_core.sweep.store import Store
 
 SMALL = Grid(methods=("svgd",), dims=(5,), particles=(4,), seeds=1)
 

@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 from desks import cliff  # noqa: F401  (a fixture)
 
-from stein_core import METHODS, Recipe, Spec, collect, commands, compile, machine, runner, stream, sweeps
+from stein_core import METHODS, Recipe, Spec, collect, compile, machine, runner, stream
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
-from stein_core.batches import Stop, run_batch
+from stein_core.cli import commands
 from stein_core.experiments.nuts import run_nuts
 from stein_core.experiments.wave import dim_of
 from stein_core.machine import bytes_needed, check_memory
 from stein_core.recipe import target_of, traced
-from stein_core.store import Store
-from stein_core.sweeps import SWEEPS, run_sweep
+from stein_core.sweep import grids
+from stein_core.sweep.batches import Stop, run_batch
+from stein_core.sweep.grids import SWEEPS, run_sweep
+from stein_core.sweep.store import Store
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
          Spec("gaussian", 2, "smi", draws=10, capacity=256), Spec("gaussian", 50, "smi", draws=100, capacity=32)]  # fmt: skip
@@ -118,9 +120,9 @@ def test_a_full_disk_stops_the_threads_of_a_sweep_where_they_are(tmp_path, monke
         report(0, {})
 
     store = Store(tmp_path / "s.sqlite")
-    monkeypatch.setattr(sweeps, "run_batch", run_batch)
-    monkeypatch.setattr(sweeps, "row_of", lambda recipe, stop, result: {"key": sweeps.key_of(recipe, stop)})
-    monkeypatch.setitem(sweeps.LANES, "cpu", 1)
+    monkeypatch.setattr(grids, "run_batch", run_batch)
+    monkeypatch.setattr(grids, "row_of", lambda recipe, stop, result: {"key": grids.key_of(recipe, stop)})
+    monkeypatch.setitem(grids.LANES, "cpu", 1)
     monkeypatch.setattr(store, "add", Mock(side_effect=OSError("no room")))
     with ThreadPoolExecutor(1) as one, pytest.raises(OSError, match="no room"):
         run_sweep(recipes, store, Stop(), one)

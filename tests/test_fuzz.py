@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import sys
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from app.pages.collapse.grid import AXES, QUANTITIES, read_link
 from app.pages.wave.setup import LONGEST, WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
-from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe, bench, commands
-from stein_core import __main__ as cli
+from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe
+from stein_core.cli import bench, commands
+from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
-from stein_core.store import Store
+from stein_core.sweep.store import Store
 
 CASES = settings(
     max_examples=int(os.environ.get("STEINLAB_FUZZ", 40)),
@@ -242,6 +244,7 @@ def shell(folder, monkeypatch):
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
     for module in (cli, commands):
         monkeypatch.setattr(module, "keep_compiled", lambda: None)
+    monkeypatch.setattr(cli.os, "execv", lambda *command: sys.exit(0))  # `serve` would replace this process
     monkeypatch.setattr(cli, "compile", lambda spec: None)
     monkeypatch.setattr(cli, "stream", lambda recipe, steps, every: [FRAME])
     monkeypatch.setattr(commands, "run_sweep", lambda recipes, store, *how: store.rows(["key"] * min(len(recipes), 3)))

@@ -18,9 +18,9 @@ from app.pages.wave.setup import WaveSetup
 from app.server import background, jobs
 from app.server.background import LONGEST_REST, Breaks, Threads
 from app.server.jobs import Job, Line, SweepJob
-from stein_core import batches
 from stein_core.experiments import nuts
-from stein_core.store import Store
+from stein_core.sweep import batches
+from stein_core.sweep.store import Store
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
 
@@ -94,9 +94,9 @@ class Clock:
 
 def test_a_job_has_the_share_of_one_page_more(monkeypatch):
     clock, playing, job = Clock(), 4, Job(1)
-    monkeypatch.setattr(jobs, "time", clock)
+    monkeypatch.setattr(background, "time", clock)
     monkeypatch.setattr(background.SHARE, "pages", lambda within: playing)
-    monkeypatch.setattr(jobs, "OTHERS", 1)
+    monkeypatch.setattr(background, "OTHERS", 1)
 
     def rest(worked: float) -> float:
         clock.now += worked
@@ -111,7 +111,7 @@ def test_a_job_has_the_share_of_one_page_more(monkeypatch):
     playing = 0
     assert rest(0.5) == 0.0
     playing = 4
-    monkeypatch.setattr(jobs, "OTHERS", 2)  # three cores
+    monkeypatch.setattr(background, "OTHERS", 2)  # three cores
     assert rest(0.5) == pytest.approx(1.0, abs=0.03)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(rest, 0.5).result() == 0.0  # another thread's first piece of work
@@ -154,7 +154,7 @@ def test_the_end_of_the_process_does_not_wait_for_a_sweep(tmp_path):
     script = """
 import time
 from app.server import jobs
-from stein_core.store import Store
+from stein_core.sweep.store import Store
 kept = Store({path!r})
 jobs.store = lambda: kept
 jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled, rest: [

@@ -30,7 +30,7 @@ from app.shell import PAGES, fields, page_of
 from app.stage.setup import Setup
 from app.ui.text import markdown_html
 from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.__main__ import main
+from stein_core.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

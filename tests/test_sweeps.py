@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from stein_core import Recipe, Spec, keep_compiled, sweeps
-from stein_core.batches import Stop, program_of
+from stein_core import Recipe, Spec, keep_compiled
 from stein_core.recipe import capacity_for
-from stein_core.store import Store
-from stein_core.sweeps import LANES, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
+from stein_core.sweep import grids
+from stein_core.sweep.batches import Stop, program_of
+from stein_core.sweep.grids import LANES, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
+from stein_core.sweep.store import Store
 
 ROOT = Path(__file__).parents[1]
 STOP = Stop(stages=1, most=700)
@@ -24,9 +25,9 @@ STOP = Stop(stages=1, most=700)
 GRID = {"methods": ("langevin", "ensemble"), "dims": (1, 2, 3, 4), "particles": (6,), "seeds": 4}
 SCRIPT = f"""
 import sys, time
-from stein_core.batches import Stop
-from stein_core.store import Store
-from stein_core.sweeps import SWEEPS, run_sweep
+from stein_core.sweep.batches import Stop
+from stein_core.sweep.store import Store
+from stein_core.sweep.grids import SWEEPS, run_sweep
 import stein_core
 stein_core.keep_compiled()
 def slowly(row, done, total, left):
@@ -127,7 +128,7 @@ def test_on_a_cluster_of_two_workers(undisturbed, tmp_path):
         if os.environ.get("STEINLAB_CACHE"):
             client.run(keep_compiled)
         rows = run_sweep(grid(), store, STOP, executor, lambda *report: reports.append(report))
-        ran = set(client.run(lambda: "stein_core.batches" in sys.modules).values())
+        ran = set(client.run(lambda: "stein_core.sweep.batches" in sys.modules).values())
     assert ran == {True}  # both worked
     assert plain(rows) == undisturbed and len(reports) == len(rows) == len(store.rows())
 
@@ -197,14 +198,14 @@ def test_cancelled_keeps_what_has_finished(undisturbed, tmp_path):
 
 
 def test_an_error_in_one_batch_leaves_the_others(undisturbed, tmp_path, monkeypatch):
-    original = sweeps.run_batch
+    original = grids.run_batch
 
     def broken(batch, *rest):
         if batch[0].spec.method == "ensemble":
             raise RuntimeError("out of memory")
         return original(batch, *rest)
 
-    monkeypatch.setattr(sweeps, "run_batch", broken)
+    monkeypatch.setattr(grids, "run_batch", broken)
     store = Store(tmp_path / "s.sqlite")
     with pytest.raises(RuntimeError, match="out of memory"):
         run_sweep(grid(), store, STOP)
@@ -267,7 +268,7 @@ def test_of_two_that_find_a_store_damaged_the_second_takes_what_the_first_has_be
 
 def test_a_locked_store_is_not_a_damaged_one(tmp_path, monkeypatch):
     path = tmp_path / "s.sqlite"
-    monkeypatch.setattr("stein_core.store.PATIENCE", 0.1)
+    monkeypatch.setattr("stein_core.sweep.store.PATIENCE", 0.1)
     holder = sqlite3.connect(path)
     holder.execute("CREATE TABLE something (x)")
     holder.commit()

@@ -14,7 +14,7 @@ from scipy import integrate, optimize, special, stats
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro, target_of
 from stein_core.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
 from stein_core.errors import UnknownName
-from stein_core.sweeps import run_sweep
+from stein_core.sweep.grids import run_sweep
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
 CLOSED = [name for name in TARGETS if target_of(Spec(name)).sample is not None]

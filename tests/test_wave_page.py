@@ -22,7 +22,7 @@ from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference
 from stein_core.experiments.recovery import PUBLISHED, recovery, recovery_points
 from stein_core.experiments.wave import GRID, dim_of
-from stein_core.sweeps import key_of
+from stein_core.sweep.grids import key_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
@@ -105,8 +105,8 @@ def test_only_the_knobs_that_matter_are_shown():
 def test_a_script_that_an_earlier_version_exported_finds_its_modules():
     from stein_core import bands, wave
     from stein_core.bands import band, function_values  # noqa: F401
-    from stein_core.store import Store  # noqa: F401
-    from stein_core.sweeps import run_sweep, variance_collapse  # noqa: F401
+    from stein_core.sweep.grids import run_sweep, variance_collapse  # noqa: F401
+    from stein_core.sweep.store import Store  # noqa: F401
     from stein_core.wave import measures
 
     assert bands.Band is Band and measures is wave.measures

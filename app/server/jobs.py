@@ -15,9 +15,9 @@ from app.server.background import LOOKERS, RECORDERS, STOPPING, Breaks, Threads
 from app.server.errors import note
 from app.server.limits import LIMITS
 from stein_core import Recipe, cache_folder
-from stein_core.batches import Stop
-from stein_core.store import Store
-from stein_core.sweeps import run_sweep
+from stein_core.sweep.batches import Stop
+from stein_core.sweep.grids import run_sweep
+from stein_core.sweep.store import Store
 
 log = logging.getLogger(__name__)
 THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2  # of a sweep: the pages that play want the other cores

@@ -10,11 +10,11 @@ import math
 import statistics
 from typing import Any
 
-from stein_core.batches import Stop
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.wave import dim_of, width_of
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.sweeps import SWEEPS
+from stein_core.sweep.batches import Stop
+from stein_core.sweep.grids import SWEEPS
 
 SMI_PARTICLES = 5
 STEPS = 15_000

@@ -1,10 +1,10 @@
 """The collapse on the 1-D wave: how wide the band between the clusters is, against the width of the network."""
 
-from stein_core.batches import Stop
 from stein_core.experiments.recovery import STEPS
 from stein_core.experiments.wave import dim_of
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.sweeps import SWEEPS
+from stein_core.sweep.batches import Stop
+from stein_core.sweep.grids import SWEEPS
 
 
 @SWEEPS.register(

@@ -13,10 +13,10 @@ import numpy as np
 from app.server.folders import ASSETS
 from app.server.limits import KNOWN, LIMITS
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
-from stein_core.batches import Stop
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
-from stein_core.sweeps import key_of, variance_collapse
+from stein_core.sweep.batches import Stop
+from stein_core.sweep.grids import key_of, variance_collapse
 
 STOP = Stop()
 MOST_SEEDS = 20
@@ -154,8 +154,8 @@ class Grid:
     def to_python(self) -> str:
         """A script that runs this grid and prints its rows."""
         lines = [
-            "from stein_core.store import Store",
-            "from stein_core.sweeps import run_sweep, variance_collapse",
+            "from stein_core.sweep.store import Store",
+            "from stein_core.sweep.grids import run_sweep, variance_collapse",
             "",
             "recipes = [",
         ]

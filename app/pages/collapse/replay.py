@@ -16,7 +16,7 @@ from app.server.background import RECORDERS, STOPPING, Breaks, giving_way, in_ba
 from app.server.limits import LIMITS
 from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Recipe
-from stein_core.sweeps import canonical
+from stein_core.sweep.grids import canonical
 
 
 class Replay:

@@ -15,7 +15,7 @@ import numpy as np
 
 from app.pages.collapse.grid import STOP, Grid, text_of
 from stein_core import FORCE_SCALES, METHODS
-from stein_core.sweeps import idle_knobs, row_of
+from stein_core.sweep.grids import idle_knobs, row_of
 
 
 class Series(NamedTuple):

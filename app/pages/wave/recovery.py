@@ -17,7 +17,7 @@ from app.ui.job_bar import STILL, JobBar, Pausable
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.experiments.wave import dim_of
-from stein_core.sweeps import SWEEPS, key_of
+from stein_core.sweep.grids import SWEEPS, key_of
 
 STOP = SWEEPS["recovery"].facts.stop
 PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}

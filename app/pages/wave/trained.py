@@ -14,8 +14,8 @@ import numpy as np
 from app.pages.wave.setup import SHOWN, STEPS, WaveSetup
 from app.server.folders import ASSETS
 from stein_core import State, Stepper, compile, keep_compiled
-from stein_core.commands import versions
-from stein_core.sweeps import canonical
+from stein_core.cli.commands import versions
+from stein_core.sweep.grids import canonical
 
 SHIPPED = ASSETS / "wave_trained.npz"
 

@@ -24,13 +24,13 @@ from uuid import uuid4
 
 import jax
 
-from stein_core.batches import Stop, program_of, run_batch
 from stein_core.errors import short, unknown
 from stein_core.facts import SweepFacts
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
 from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
-from stein_core.store import Store
+from stein_core.sweep.batches import Stop, program_of, run_batch
+from stein_core.sweep.store import Store
 
 SWEEPS = Registry("sweep", SweepFacts)
 RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new

@@ -16,7 +16,6 @@ from importlib.metadata import version
 import numpy as np
 from tqdm import tqdm
 
-from stein_core.batches import RULES, Stop
 from stein_core.errors import short
 from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.experiments.bands import disagreement
@@ -24,8 +23,9 @@ from stein_core.experiments.nuts import Reference, run_nuts, save_reference
 from stein_core.experiments.wave import GRID, WIDTHS, dim_of
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.registry import DIAGNOSTICS, TARGETS
-from stein_core.store import Store
-from stein_core.sweeps import SWEEPS, run_sweep, source_of
+from stein_core.sweep.batches import RULES, Stop
+from stein_core.sweep.grids import SWEEPS, run_sweep, source_of
+from stein_core.sweep.store import Store
 
 MOST_SEEDS = 10_000
 
@@ -72,7 +72,7 @@ def add_sweep(commands) -> None:
         for name in ("stages", "least", "noisy", "most"):
             default = getattr(own, name)
             grid.add_argument(
-                f"--{name}", type=int, default=default, help=f"see stein_core.batches.Stop; default {default}"
+                f"--{name}", type=int, default=default, help=f"see stein_core.sweep.batches.Stop; default {default}"
             )
         grid.add_argument("--workers", type=int, help="threads; default one a core up to 4")
         grid.add_argument(
