@@ -16,7 +16,7 @@ import panel as pn
 import panel.reactive
 
 from app.lesson.chart import Chart
-from app.lesson.host import here
+from app.lesson.host import current_host
 from app.lesson.live_stage import LiveStage
 from app.lesson.output import Output, prose
 from app.lesson.reading import read_lesson, texts
@@ -30,22 +30,24 @@ __all__ = ["chart", "hidden", "stage", "start", "steps", "table"]
 def start() -> None:
     """Load what the outputs need, once at the top of a notebook. Nothing comes from the internet."""
     keep_compiled()
-    place = here()
-    if place.lesson:  # the page has loaded it all
+    host = current_host()
+    if host.lesson:  # the page has loaded it all
         return
-    if place.jupyter:
+    if host.jupyter:
         stay_offline()
     else:
         pn.extension()
-        path = sys._getframe(1).f_globals.get(
-            "__file__", ""
-        )  # under `panel serve` that of the notebook, which shows no text
-        place.texts = texts(read_lesson(Path(path))) if path.endswith(".ipynb") else []
+        # Under `panel serve` this is the file of the notebook, whose text Panel does not show.
+        path = sys._getframe(1).f_globals.get("__file__", "")
+        host.texts = texts(read_lesson(Path(path))) if path.endswith(".ipynb") else []
 
 
 def stay_offline() -> None:
-    """Panel's extension for Jupyter. It would still fetch style sheets from a CDN: those of a design, so there is none, and
-    that of a spinner that nobody needs, which becomes an unfinished comment."""
+    """Load Panel's extension for Jupyter without anything from the internet.
+
+    With `inline=True` Panel still links the style sheets of a design and of a spinner on its CDN
+    (https://github.com/holoviz/panel/issues/5167). So there is no design, and the spinner's sheet is a comment.
+    """
     panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
     pn.extension(inline=True, design=pn.theme.Design)
 
@@ -57,26 +59,37 @@ def stage(
     metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion"),
     play: bool = False,
 ) -> LiveStage:
-    """The live stage of page Particles with Play, Step, Reset and the named knobs. It waits at its start for Play.
+    """Return the live stage of page Particles with Play, Step, Reset and the named knobs.
 
-    setup: a Setup, or the link text of page Particles: "target=banana&methods=svgd,smi&method.particles=50".
-    marks: what is drawn at first, of "attract", "repulse", "guides" and "trails"; all but the trails without it.
-    metrics: the read-outs, names of diagnostics. play: start at once instead.
+    Args:
+        setup: a Setup, or the link text of page Particles: "target=banana&methods=svgd,smi&method.particles=50".
+        sliders: names of the knobs.
+        marks: what is drawn at first, of "attract", "repulse", "guides" and "trails"; by default all but the trails.
+        metrics: names of the diagnostics that are shown.
+        play: start at once instead of waiting for Play.
     """
     return LiveStage(setup, sliders, marks, metrics, play)
 
 
 def chart(draw: Callable[..., Any], title: str = "", **controls: tuple | list) -> Chart:
-    """A figure that is drawn again when a control moves.
+    """Return a figure that is drawn again when a control moves.
 
-    draw(**values) returns a HoloViews element or a Bokeh figure; it runs on a thread of its own. controls:
-    name=(low, high, default), a slider in whole numbers where all three are, or name=[options], a select.
+    Args:
+        draw: draw(**values) returns a HoloViews element or a Bokeh figure. It runs on a thread of its own.
+        title: heading of the figure.
+        controls: name=(low, high, default) for a slider (in whole numbers if all three are whole),
+            name=(low, high, default, "log") for a logarithmic one, name=[options] for a select.
     """
     return Chart(draw, title, controls)
 
 
 def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:
-    """A small table, a row a dict; the first one's keys are the heads."""
+    """Return a small table.
+
+    Args:
+        rows: a dict for each row; the keys of the first one are the heads.
+        caption: text above the table.
+    """
     names = list(rows[0]) if rows else []
     head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows)
@@ -87,14 +100,14 @@ def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:
 
 
 def hidden(title: str, markdown: str) -> Output:
-    """A closed block that unfolds: the solution of an exercise."""
+    """Return a closed block that unfolds, for the solution of an exercise."""
     made = Output(prose(f"<details><summary>{html.escape(title)}</summary>{markdown_html(markdown)}</details>"))
     made.markdown = f"<details><summary>{html.escape(title)}</summary>\n\n{markdown}\n\n</details>"
     return made
 
 
 def steps(count: int) -> int:
-    """`count`, or a tenth of it where the environment variable STEINLAB_FAST is set (the tests set it)."""
+    """Return `count`, or a tenth of it if the environment variable STEINLAB_FAST is set (the tests set it)."""
     return max(2, count // 10) if os.environ.get("STEINLAB_FAST") else count
 
 

@@ -1,5 +1,4 @@
-"""The page around the pages: title, navigation, theme, address bar, and a message instead of a blank page when
-something fails at start."""
+"""The frame around the pages: title, navigation, theme and address bar; and a message if the start fails."""
 
 import gc
 import html
@@ -37,13 +36,15 @@ DARK = {
     "components": {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#0b3d5c", "color": "#fff"}}}},
 }
 
-# The pages: key in the link -> (label, build). A page is one file in app/pages and one entry here.
-# build(shell, query) -> an object with `sidebar` and `main` (lists of components), show() and hide() (it comes on
-# screen, the first time too, or leaves it; hidden it does no work), refresh() (twice a second while shown) and
-# link() -> "a=1&b=2", which repeats what is shown. `query` holds such a link's fields as strings, {} without one.
-# A page that is there already hears of another link of its own through open(query), if it has that.
+# The pages: key in the link -> (label, build). A page is one file or folder in app/pages and one entry here.
+# build(shell, query) returns an object with
+# - sidebar, main: lists of components; if `sidebar` is empty, the page has none;
+# - show(), hide(): it comes on screen (the first time too) or leaves it; a hidden page does no work;
+# - refresh(): called twice a second while the page is shown;
+# - link() -> "a=1&b=2", which repeats what is shown; `query` holds the fields of such a link as strings;
+# - open(query), optional: show another link of this page.
 # A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
-# shell.go("?page=key&a=1"). Where `sidebar` is empty there is none.
+# shell.go("?page=key&a=1").
 PAGES = {
     "index": ("Start", Index),
     "lessons": ("Lessons", Lessons),
@@ -93,26 +94,26 @@ def serve() -> None:
 
 
 def build() -> pmui.Page | pmui.Alert:
-    """Everything of one visitor, or a word for one more than the server takes."""
+    """Build the pages of one visitor, or a message if the server is full."""
     stay_local(pn.state.curdoc)
     forget_page(pn.state.curdoc)
     if not VISITORS.admit(pn.state.curdoc):
-        text = f"{LIMITS.sessions} people are here already, which is all that this server takes. Reload the page in a while."
+        text = f"This server takes {LIMITS.sessions} visitors at a time. Reload the page in a few minutes."
         return pmui.Alert(text, severity="info", title="Full")
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     return Shell(query).frame
 
 
 class Shell:
-    """One visitor's pages: built on the first visit, then kept; one is shown, the others rest."""
+    """Hold one visitor's pages. Each is built on its first visit and then kept; one is shown, the rest are hidden."""
 
     def __init__(self, query: dict[str, str]):
         self.address, self.next_refresh = "", 0.0
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
-        self.narrow = False  # there the sidebar would cover the page
-        self.browser = Browser(self.heard)
+        self.narrow = False  # on a narrow screen the sidebar would cover the page
+        self.browser = Browser(self.on_message)
         self.main, self.sidebar = (
             pmui.Column(self.browser, sizing_mode="stretch_width"),
             pmui.Column(sizing_mode="stretch_width"),
@@ -146,22 +147,22 @@ class Shell:
         pn.state.onload(self.start)
 
     def start(self):
-        """Only now: until the document is loaded, Panel drops what changes."""
+        """Show the first page. Panel drops changes until the document is loaded, so not before."""
         gc.freeze()  # see `app.server.memory.Garbage`
         self.pages[self.key].show()
         if self.unknown:
             pn.state.notifications.warning(self.unknown)  # it shows text, not markup
-        # Bokeh's, since Panel's calls the whole server busy each time.
+        # Bokeh's callback, because Panel's sets `pn.state.busy` of the whole server each time.
         pn.state.curdoc.add_periodic_callback(self.tick, 500)
 
     def tick(self):
-        """Twice a second, or less often where many play."""
+        """Refresh twice a second, or less often if many pages play."""
         if time.monotonic() > self.next_refresh:
             self.refresh()
             self.next_refresh = time.monotonic() + 0.5 * SHARE.crowding() - 0.25
 
     def make(self, key: str, query: dict[str, str]):
-        """Build a page and place it."""
+        """Build a page and add it to the frame, hidden or not."""
         _, build = PAGES[key]
         page = build(self, fields(query))
         self.columns[key] = tuple(
@@ -173,18 +174,24 @@ class Shell:
         self.main.append(self.columns[key][1])
 
     def drawer(self, key: str) -> dict:
-        """The frame's sidebar for a page: closed, and no button to open it, where the page has nothing to put there."""
+        """Return the frame's settings of the sidebar for a page; without content it is closed and has no button."""
         filled = bool(self.pages[key].sidebar)
         hidden = {} if filled else {'.MuiToolbar-root button[aria-label$="drawer"]': {"display": "none"}}
         return {"sidebar_open": filled and not self.narrow, "sx": {**TOOLBAR, **hidden}}
 
     def go(self, link: str):
-        """Follow a link within the app, "?page=key&a=1", as a new entry of the history."""
+        """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""
         query = dict(parse_qsl(link.removeprefix("?")))
         self.turn_to(page_of(query), query, push=True)
 
     def turn_to(self, key: str, query: dict[str, str] | None = None, push: bool = True):
-        """Show another page, or another link of this one. push: as a new entry of the history."""
+        """Show another page, or another link of this one.
+
+        Args:
+            key: of the page.
+            query: fields of the link, None to keep what the page shows.
+            push: add a new entry to the browser's history.
+        """
         if key == self.key and not query:
             return
         if push:
@@ -206,33 +213,33 @@ class Shell:
             self.address = self.full(self.pages[key].link())
             self.browser.show_link(self.address, push=True)
 
-    def heard(self, message: dict):
-        """A message of the browser's."""
+    def on_message(self, message: dict):
+        """Handle a message of the browser."""
         if "copied" in message:
             if message["copied"]:
                 pn.state.notifications.success("Copied.", duration=2000)
             else:
-                pn.state.notifications.error("The browser does not let this page copy.", duration=8000)
+                pn.state.notifications.error("The browser does not allow this page to copy.", duration=8000)
             return
         if message.get("narrow"):
             self.narrow = True
             pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))
-        self.address = ""  # an address sent before there was anyone to receive it is lost, and Back has changed it
+        self.address = ""  # one sent before the browser was ready is lost, and Back has changed it
         if "back" in message:
             query = dict(parse_qsl(message["back"].removeprefix("?")))
             self.turn_to(page_of(query), query, push=False)
 
     def full(self, link: str) -> str:
-        """The query of the current page's link, with the page's key and the theme."""
+        """Return the query of the current page's link, with the page's key and the theme."""
         key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
         return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])
 
     def copy_link(self, link: str):
-        """Put the address of the current page with this link on the user's clipboard."""
+        """Copy the address of the current page with this link to the user's clipboard."""
         self.browser.copy_link(self.full(link))
 
     def refresh(self):
-        """The page's readings and the address bar."""
+        """Update the page's readings and the address bar."""
         page = self.pages[self.key]
         page.refresh()
         address = self.full(page.link())
@@ -242,12 +249,12 @@ class Shell:
 
 
 def page_of(query: dict[str, str]) -> str:
-    """The page that a link shows."""
+    """Return the key of the page that a link shows."""
     if query.get("page") in PAGES:
         return query["page"]
     return UNNAMED if fields(query) else FIRST
 
 
 def fields(query: dict[str, str]) -> dict[str, str]:
-    """What a link tells its page."""
+    """Return the fields of a link that are for its page."""
     return {name: value for name, value in query.items() if name not in ("page", "theme")}

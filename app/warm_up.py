@@ -1,4 +1,4 @@
-"""Programs that are compiled before a visitor asks for them."""
+"""Compile programs before a visitor asks for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from app.lesson import reading
-from app.lesson.host import Place, placed
+from app.lesson.host import NotebookHost, use_host
 from app.lesson.output import Output
 from app.pages.wave import session as wave_session
 from app.server.visitors import VISITORS
@@ -21,23 +21,23 @@ log = logging.getLogger(__name__)
 
 
 def compile_particles() -> None:
-    """Compile what the first page opens with."""
+    """Compile the programs of the plain link of page Particles."""
     setup = Setup()
     try:
         specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
         for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
-            # A visitor's own programs come first.
+            # Visitors' programs come first.
             while session.COMPILERS.busy or wave_session.COMPILERS.busy or VISITORS.arriving:
                 time.sleep(0.2)
             prepare()
-    except Exception:  # the first visitor's session will meet it again, and show it
+    except Exception:  # the first visitor's session meets it again and shows it
         log.exception("warm-up")
 
 
 def compile_first_lesson() -> None:
-    """Compile what the first lesson opens with."""
+    """Compile the programs of the first figure of lesson 1."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with placed(Place(lambda call: None, lesson=True)):
+    with use_host(NotebookHost(lambda call: None, lesson=True)):
         for cell in next(iter(reading.lessons().values())).cells:
             result = reading.run(cell.source, namespace) if cell.code else reading.Result()
             if isinstance(result.shown, Output):

@@ -31,15 +31,15 @@ ROUNDING = 5e-7  # of the norms: what a squared distance between them may be wro
 EXACT_DIFFERENCES = 16  # up to this many coordinates differences are formed one by one: exact, and as fast as a matmul
 
 
-@FORCE_SCALES.register("paper", label="paper", reference="SMI eq. 9")
+@FORCE_SCALES.register("paper", label="mean (paper)", reference="SMI eq. 9")
 def paper(m):
     "Attraction and repulsion are both means over the particles."
     return jnp.float32(1.0)
 
 
-@FORCE_SCALES.register("numpyro", label="NumPyro", reference="NumPyro 0.22, steinvi.py")
+@FORCE_SCALES.register("numpyro", label="sum (NumPyro)", reference="NumPyro 0.22, steinvi.py")
 def numpyro_scale(m):
-    "Attraction is a sum, repulsion a mean: alpha counts for alpha / m of the paper's (the published runs used this)."
+    "Attraction is a sum over the particles, repulsion a mean: alpha here is alpha / m in the paper (used by its runs)."
     return m
 
 

@@ -117,7 +117,7 @@ def page(tmp_path, monkeypatch):
     document = Document()
     with set_curdoc(document):
         made = Collapse(Mock(), {"methods": "svgd", "dims": "5", "particles": "4", "seeds": "2"})
-        made.post = made.told
+        made.post = made.on_news
         made.show()
         yield made
     jobs._opened.cache_clear()
@@ -192,10 +192,10 @@ before = set(sys.modules)
 
 import holoviews as hv
 from app import notebook, shell, warm_up
-from app.lesson.host import Place, placed
+from app.lesson.host import NotebookHost, use_host
 
 warm_up.compile_first_lesson()
-with set_curdoc(Document()), placed(Place(lambda call: call())):
+with set_curdoc(Document()), use_host(NotebookHost(lambda call: call())):
     for page in shell.PAGES:
         shell.Shell({"page": page}).frame.get_root()
     chart = notebook.chart(lambda: hv.Curve([0, 1]))

@@ -20,7 +20,7 @@ from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import take_over
 from app.lesson.chart import IDLE, Chart
-from app.lesson.host import Place, placed
+from app.lesson.host import NotebookHost, use_host
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
 from app.pages.notation import SYMBOLS, everything, symbols
@@ -84,7 +84,7 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     namespace, shown, names = {"__name__": "__main__"}, 0, [list(registry) for registry in REGISTRIES]
     for cell in read_lesson(path).cells:
         if cell.code:
-            with placed(Place(lambda call: call(), lesson=True)):
+            with use_host(NotebookHost(lambda call: call(), lesson=True)):
                 result = run(cell.source, namespace)
             assert not result.problem, f"{cell.source}\n{result.problem}"
             if cell.source.rstrip().endswith(".servable()"):
@@ -121,7 +121,7 @@ def reading(*sources):
         done.set()
 
     lesson = Lesson("99", "T", 1, "Q?", tuple(Cell(True, source) for source in sources))
-    return Reading(lesson, Place(lambda call: call(), lesson=True), hear), told
+    return Reading(lesson, NotebookHost(lambda call: call(), lesson=True), hear), told
 
 
 def wait(condition, seconds=10):

@@ -19,7 +19,7 @@ from app.lesson.reading import Reading, lessons
 from app.pages.wave.parts import Upload
 from app.pages.wave.setup import LONGEST
 from app.server.limits import LIMITS
-from app.server.messages import Heard
+from app.server.messages import CheckedMessages
 from app.shell import PAGES, Shell
 from app.stage.worker import Worker
 
@@ -92,8 +92,8 @@ def test_messages_that_no_script_sends(said, tmp_path, caplog):
         shell = Shell({})
         for key in PAGES:
             shell.turn_to(key)
-        components = shell.main.select(lambda one: isinstance(one, Heard)) + shell.sidebar.select(
-            lambda one: isinstance(one, Heard)
+        components = shell.main.select(lambda one: isinstance(one, CheckedMessages)) + shell.sidebar.select(
+            lambda one: isinstance(one, CheckedMessages)
         )
         kinds = {type(one).__name__: one for one in components}
         assert {"Browser", "Stage", "WaveStage", "Text", "Reader", "Upload"} <= kinds.keys()

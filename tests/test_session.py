@@ -267,13 +267,13 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 def test_every_knob_has_a_widget_and_every_target_a_scene():
     from app.stage.scene import SideBySide
-    from app.ui.knob_widgets import place, widget
+    from app.ui.knob_widgets import set_value, widget
 
     for name, knob in all_knobs().items():
         heard = []
         made = widget(knob, lambda n, v: heard.append((n, v)))
         other = list(knob.choices)[-1] if knob.choices else knob.check(min(max(knob.low, 3), knob.high))
-        place(made, knob, other)
+        set_value(made, knob, other)
         assert made.value == other and heard[-1] == (name, other)
     for target in TARGETS:
         still = SideBySide().scene([Setup(target=target).spec("svgd", 8)])

@@ -12,7 +12,7 @@ from desks import cliff  # noqa: F401  (a fixture)
 
 from app.lesson import chart
 from app.lesson.chart import IDLE, Chart
-from app.lesson.host import Place
+from app.lesson.host import NotebookHost
 from app.lesson.reading import Cell, Lesson, Reading
 from app.server import background, turns
 from app.server.background import Left, beside
@@ -60,7 +60,9 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
     stepper.advance(begin, {}, 1)  # compiled
     cells = (Cell(True, "begun.set(); stepper.advance(begin, {}, 10**9)"), Cell(True, "1"))
     one = Reading(
-        Lesson("99", "T", 1, "Q?", cells), Place(lambda call: call(), lesson=True), lambda *news: told.append(news)
+        Lesson("99", "T", 1, "Q?", cells),
+        NotebookHost(lambda call: call(), lesson=True),
+        lambda *news: told.append(news),
     )
     one._namespace |= {"stepper": stepper, "begin": begin, "begun": begun}
     one.run_to(2)

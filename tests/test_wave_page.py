@@ -169,7 +169,7 @@ def test_what_narrows_is_judged_by_the_rows():
     paper = widths_of("svgd", 2, 1) + widths_of("annealed", 2, 1) + widths_of("smi", 2, 2.5)
     text = narrowing(paper)
     assert (
-        "SVGD 0.50 ± 0.00 (narrows)" in text and "(widens)" in text and "10 seeds" in text and "so it is here" in text
+        "SVGD 0.50 ± 0.00 (narrows)" in text and "(widens)" in text and "10 seeds" in text and "our runs agree" in text
     )
     text = narrowing(widths_of("svgd", 2, 1) + widths_of("smi", 2, 1))
     assert "here SMI's narrows.**" in text

@@ -1,4 +1,5 @@
-"""Bokeh figures in place: a new drawing of the same build changes the old figure's values, and nothing flickers."""
+"""Update a Bokeh figure in place, so that nothing flickers: a new drawing of equal structure gives its values to the old
+figure."""
 
 from __future__ import annotations
 
@@ -14,11 +15,15 @@ OWN = ("name", "tags", "subscribed_events", "js_event_callbacks", "js_property_c
 
 
 class _Differs(Exception):
-    """The two are not of one build."""
+    """Raised when two models differ in structure."""
 
 
 def take_over(old: Model, new: Model) -> bool:
-    """Give `old` the values of `new`; False, and nothing has changed, where they are not of one build."""
+    """Give `old` the values of `new`.
+
+    Returns:
+        False, with nothing changed, if the two differ in structure.
+    """
     changes: list[tuple[Model, str, Any]] = []
     try:
         _compare(old, new, {}, changes)
@@ -30,7 +35,7 @@ def take_over(old: Model, new: Model) -> bool:
 
 
 def _compare(old: Any, new: Any, seen: dict, changes: list) -> None:
-    """Collect the differing values of two models, or raise."""
+    """Collect the differing values of two models in `changes`, or raise _Differs."""
     if type(old) is not type(new):
         raise _Differs
     if new in seen:
@@ -64,7 +69,7 @@ def _property(model: Model, name: str):
 
 
 def _models(before: Any, after: Any):
-    """The pairs of models in two values."""
+    """Yield the pairs of models in two values, or raise _Differs."""
     if isinstance(before, Model) or isinstance(after, Model):
         yield before, after
     elif isinstance(before, (list, tuple)) and isinstance(after, (list, tuple)):

@@ -9,6 +9,7 @@ from typing import Any
 
 import holoviews as hv
 import holoviews.plotting.bokeh  # noqa: F401  (the backend)
+import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.document import Document
@@ -24,22 +25,26 @@ from app.ui.text import BUSY
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
-DRAWERS = Threads(16, "chart")  # most of which rest where pages play
+DRAWERS = Threads(16, "chart")  # most of them yield while pages play
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
-hv.Curve([0, 1])  # imports pandas, where it is installed: see `app.app_hooks`
+hv.Curve([0, 1])  # imports pandas if it is installed: see `app.app_hooks`
 hv.opts.defaults(*(kind(color=hv.Cycle(list(COLOURS))) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
 _holoviews = threading.Lock()  # its option trees are shared by all threads
 
 
 class Chart(Output):
-    """See `app.notebook.chart`. problem: what the last drawing failed with, or ""."""
+    """Draw a figure as `app.notebook.chart` says.
+
+    Attributes:
+        problem: why the last drawing failed, or "".
+    """
 
     def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list]):
         super().__init__()
         self.draw, self.problem = draw, ""
-        self.controls = {name: control(name, values, self.place.jupyter) for name, values in controls.items()}
+        self.controls = {name: control(name, values, self.host.jupyter) for name, values in controls.items()}
         for made in self.controls.values():
             made.param.watch(lambda event: self.request(), "value")
         self.line = pn.pane.HTML(IDLE, sizing_mode="stretch_width", margin=0, height=3)
@@ -56,11 +61,11 @@ class Chart(Output):
             ]
         )
         self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
-        self.newest: tuple[Model | None, str] | None = None  # drawn and not shown yet, with what went wrong
+        self.newest: tuple[Model | None, str] | None = None  # drawn but not shown yet, with the problem
         self.request()
 
     def request(self) -> None:
-        """Draw with the controls as they are; what waits to be drawn is replaced."""
+        """Draw with the present values of the controls, instead of any drawing that still waits."""
         with self.lock:
             self.wanted = {name: made.value for name, made in self.controls.items()}
             if self.drawing or self.closed:
@@ -70,7 +75,7 @@ class Chart(Output):
         DRAWERS.submit(self.work)
 
     def work(self) -> None:
-        """On a thread: draw until nothing is wanted."""
+        """Draw until nothing is wanted. On a thread."""
         while True:
             with self.lock:
                 values, self.wanted = self.wanted, None
@@ -88,11 +93,11 @@ class Chart(Output):
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             with self.lock:
                 self.newest = figure, self.problem
-            TURNS.take(self.place.later, self.show)
-        TURNS.take(self.place.later, self.idle)
+            TURNS.take(self.host.later, self.show)
+        TURNS.take(self.host.later, self.idle)
 
     def show(self) -> None:
-        """On the event loop: the newest drawing, or why there is none; the last one stays then."""
+        """Show the newest drawing, or say why it failed and keep the last one. On the event loop."""
         with self.lock:
             newest, self.newest = self.newest, None
         if newest is None or self.closed:
@@ -103,7 +108,7 @@ class Chart(Output):
         self.said.param.update(object=problem, visible=bool(problem))
 
     def idle(self) -> None:
-        """On the event loop: nothing is being drawn, unless something was wanted meanwhile."""
+        """Show that nothing is being drawn, unless a new drawing has begun. On the event loop."""
         self.show()
         if not self.drawing:
             self.line.object = IDLE
@@ -118,7 +123,14 @@ class Chart(Output):
 
 
 def control(name: str, values: tuple | list, jupyter: bool):
-    """The slider of (low, high, default) or the select of [options]."""
+    """Make the widget of one argument of `draw`.
+
+    Args:
+        name: of the argument; the label has spaces instead of underscores.
+        values: (low, high, default) for a slider, (low, high, default, "log") for a logarithmic one, [options] for a
+            select.
+        jupyter: use the widgets of panel instead of panel_material_ui.
+    """
     kit, naming = (pn.widgets, "name") if jupyter else (pmui, "label")
     shared = {
         naming: name.replace("_", " "),
@@ -130,22 +142,28 @@ def control(name: str, values: tuple | list, jupyter: bool):
     }
     if isinstance(values, list):
         return kit.Select(options=values, value=values[0], **shared, **{} if jupyter else {"size": "small"})
-    low, high, default = values
-    if all(isinstance(value, int) for value in values):
+    low, high, default, *scale = values
+    if scale == ["log"]:
+        count = int(round(10 * np.log10(high / low))) + 1
+        stops = sorted({float(default), *(float(f"{stop:.3g}") for stop in np.geomspace(low, high, count))})
+        return kit.DiscreteSlider(options=stops, value=float(default), formatter="%.3g", **shared)
+    if all(isinstance(value, int) for value in (low, high, default)):
         return kit.IntSlider(start=low, end=high, value=default, **shared)
     return kit.FloatSlider(start=low, end=high, value=default, step=round((high - low) / 100, 6), **shared)
 
 
 def rendered(drawn: Any) -> Model:
-    """The Bokeh model of what a `draw` returned, as wide as the page."""
+    """Return the Bokeh model of a drawing, as wide as the page.
+
+    Args:
+        drawn: what `draw` returned, a HoloViews element or a Bokeh model.
+    """
     if not isinstance(drawn, Model):
         with _holoviews:
-            # Without a document of its own it takes the one that Bokeh is at work on, and sets its theme.
+            # Without a document of its own it takes the current one, which may be a page, and sets its theme.
             drawn = hv.renderer("bokeh").instance(mode="server").get_plot(drawn, Document()).state
         for plot in drawn.select({"type": Plot}):
-            plot.output_backend = (
-                "canvas"  # not WebGL, which paints a few points ten times slower where there is no GPU
-            )
+            plot.output_backend = "canvas"  # without a GPU WebGL paints a few points ten times slower
     for plot in drawn.select({"type": Plot}):
         plot.sizing_mode = "stretch_width"
         plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said

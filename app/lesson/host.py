@@ -1,4 +1,4 @@
-"""Where a lesson's outputs live: in the Lessons page, in a served notebook, in Jupyter, or nowhere (a script)."""
+"""Where a lesson's outputs live: in page Lessons, in a served notebook, in Jupyter, or nowhere (a script)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from app.server.memory import GARBAGE, forget_page
 
 
 @dataclass
-class Place:
-    """later: runs a function on the event loop soon; any thread may call it. app: what the link of a picture is put
-    behind. lesson: the Lessons page shows the outputs itself. jupyter: a kernel, where there is neither a document nor
-    a server of ours. outputs: everything that was made here, so that whoever owns the place can rest or close it.
-    texts: the Markdown before each output that is still to be shown, and after the last one; a served notebook has it."""
+class NotebookHost:
+    """Say how the outputs of one notebook reach their reader.
+
+    Args:
+        later: runs a function on the event loop soon; any thread may call it.
+        app: URL prefix of links to the app.
+        lesson: whether page Lessons shows the outputs itself.
+        jupyter: whether it is a Jupyter kernel, which has neither a document nor our server.
+        outputs: every output made here, so that the owner of the host can pause or close them.
+        texts: the Markdown before each output that is still to be shown, and after the last one (served notebooks).
+    """
 
     later: Callable[[Callable[[], None]], object]
     app: str = "app?"
@@ -32,42 +38,42 @@ class Place:
     texts: list[str] = field(default_factory=list)
 
 
-_served: WeakKeyDictionary[Document, Place] = WeakKeyDictionary()
-_place: ContextVar[Place | None] = ContextVar("place", default=None)
+_served: WeakKeyDictionary[Document, NotebookHost] = WeakKeyDictionary()
+_host: ContextVar[NotebookHost | None] = ContextVar("host", default=None)
 
 
 @contextmanager
-def placed(place: Place) -> Iterator[Place]:
-    """Outputs made meanwhile, on this thread, belong to `place`."""
-    token = _place.set(place)
+def use_host(host: NotebookHost) -> Iterator[NotebookHost]:
+    """Give the outputs that this thread makes within the block to `host`."""
+    token = _host.set(host)
     try:
-        yield place
+        yield host
     finally:
-        _place.reset(token)
+        _host.reset(token)
 
 
-def here() -> Place:
-    """The place of an output that is made now."""
-    if place := _place.get():
-        return place
+def current_host() -> NotebookHost:
+    """Return the host of an output that is made now."""
+    if host := _host.get():
+        return host
     if doc := pn.state.curdoc:
         if doc not in _served:
-            _served[doc] = served(doc)
+            _served[doc] = host_of_served(doc)
         return _served[doc]
     ipython = sys.modules.get("IPython")
     if ipython is None or ipython.get_ipython() is None:
-        return Place(lambda call: call())
+        return NotebookHost(lambda call: call())
     loop = asyncio.get_running_loop()  # a kernel runs its cells on it, and the frames' messages have to go through it
 
     def later(call):
         with suppress(RuntimeError):  # the kernel has ended
             loop.call_soon_threadsafe(call)
 
-    return Place(later, app="http://localhost:5006/app?", jupyter=True)
+    return NotebookHost(later, app="http://localhost:5006/app?", jupyter=True)
 
 
-def served(doc: Document) -> Place:
-    """The place of a notebook under `panel serve`."""
+def host_of_served(doc: Document) -> NotebookHost:
+    """Make the host of a notebook under `panel serve`."""
 
     post = soon(doc)
 
@@ -76,11 +82,11 @@ def served(doc: Document) -> Place:
 
     def leave(context):
         _served.pop(doc, None)  # a weak dictionary keeps what its own values refer to
-        for output in place.outputs:
+        for output in host.outputs:
             output.close()
         GARBAGE.page_ended()
 
-    place = Place(later)
+    host = NotebookHost(later)
     pn.state.on_session_destroyed(leave)
     forget_page(doc)
-    return place
+    return host

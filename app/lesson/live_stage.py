@@ -15,18 +15,18 @@ from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
-from app.ui.knob_widgets import place as set_widget
-from app.ui.knob_widgets import widget
+from app.ui.knob_widgets import set_value, widget
 from stein_core import compile
 from stein_core.errors import unknown
 
 MARKS = ("attract", "repulse", "guides", "trails")
 DRAWN = ("attract", "repulse", "guides")
-BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border-radius: 4px }"  # as Jupyter has no design of Panel's
+# Jupyter has no design of Panel's, so its buttons have no border of their own.
+BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border-radius: 4px }"
 
 
 class LiveStage(Output):
-    """See `app.notebook.stage`. It computes nothing until a browser shows it."""
+    """Run a stage as `app.notebook.stage` says. It computes nothing until a browser shows it."""
 
     def __init__(
         self,
@@ -43,12 +43,13 @@ class LiveStage(Output):
             for name in names:
                 if name not in known:
                     raise unknown(kind, name, known)
-        drawn, later = DRAWN if marks is None else marks, self.place.later
+        drawn, later = DRAWN if marks is None else marks, self.host.later
         self.quiet, self.link = False, ""
-        self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, embedded=True)
+        self.stage = Stage(on_message=self.on_message, show={name: name in drawn for name in MARKS}, embedded=True)
         self.streamer = Streamer(self.stage.send, later)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view, play)
-        kit = pn.widgets if self.place.jupyter else pmui  # every output would bring that one's 1.4 MB and know a CDN
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play)
+        # In Jupyter every output would bring the 1.4 MB of panel_material_ui, which names a CDN.
+        kit = pn.widgets if self.host.jupyter else pmui
         self.play, *others = [
             kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
             for label, width, act in (
@@ -63,7 +64,7 @@ class LiveStage(Output):
             else:
                 button.stylesheets = [BORDER]
         self.onward = pn.pane.HTML("", margin=(10, 8))
-        self.knobs = {name: widget(all_knobs()[name], self.turned, kit) for name in sliders}
+        self.knobs = {name: widget(all_knobs()[name], self.on_knob, kit) for name in sliders}
         for made in self.knobs.values():
             made.param.update(width=280, min_width=180, max_width=290)
             if kit is pmui:  # a slider of the other kit's hands its styles on to its parts
@@ -76,15 +77,19 @@ class LiveStage(Output):
         )
 
     def prepare(self) -> None:
-        """Compile what it will need, on the calling thread."""
+        """Compile the programs of the stage, on the calling thread."""
         specs = [self.setup.spec(method, capacity_of(self.setup)) for method in self.setup.methods]
         self.view.scene(specs)
         for spec in specs:
             compile(spec)
 
-    def rest(self, on: bool) -> None:
+    def pause(self) -> None:
         if self.stage.scene:  # else no browser has shown it yet
-            (self.session.sleep if on else self.session.wake)()
+            self.session.sleep()
+
+    def resume(self) -> None:
+        if self.stage.scene:
+            self.session.wake()
 
     def darken(self, on: bool) -> None:
         self.stage.dark = on
@@ -92,8 +97,8 @@ class LiveStage(Output):
     def close(self) -> None:
         self.session.close()
 
-    def heard(self, message: dict) -> None:
-        """A message of the stage's."""
+    def on_message(self, message: dict) -> None:
+        """Handle a message of the stage."""
         if "ack" in message:
             self.streamer.ack(message["ack"])
         elif "ready" in message:
@@ -104,17 +109,15 @@ class LiveStage(Output):
         elif "remove" in message:
             self.session.remove(message["remove"])
 
-    def turned(self, name: str, value) -> None:
-        """A knob was moved."""
+    def on_knob(self, name: str, value) -> None:
+        """Pass a knob that the user has moved to the session."""
         if not self.quiet:
             self.session.turn(name, value)
 
-    def told(self, news: dict) -> None:
-        """News of the session, on the event loop."""
+    def on_news(self, news: dict) -> None:
+        """Show news of the session. On the event loop."""
         if "playing" in news:
-            self.play.param.update(
-                **{"name" if self.place.jupyter else "label": "Pause" if news["playing"] else "Play"}
-            )
+            self.play.param.update(**{"name" if self.host.jupyter else "label": "Pause" if news["playing"] else "Play"})
         if "setup" in news:
             self.show_knobs(news["setup"].knobs)
         self.show_knobs(news.get("knobs", {}))
@@ -122,22 +125,27 @@ class LiveStage(Output):
         self.show_link()
 
     def show_knobs(self, values: dict) -> None:
-        """Set the sliders without that counting as the user's wish."""
+        """Set the sliders without telling the session."""
         self.quiet = True
         for name in self.knobs.keys() & values.keys():
-            set_widget(self.knobs[name], all_knobs()[name], values[name])
+            set_value(self.knobs[name], all_knobs()[name], values[name])
         self.quiet = False
 
     def show_link(self) -> None:
-        """The link of what runs now."""
-        link = self.place.app + self.session.linked().to_query()
+        """Update the link to what runs now."""
+        link = self.host.app + self.session.linked().to_query()
         if link != self.link:
             self.link = link
-            self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="color: inherit; font-size: 14px">Open in Particles</a>'
+            style = "color: inherit; font-size: 14px"
+            self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="{style}">Open in Particles</a>'
 
 
 def read(setup: Setup | str) -> Setup:
-    """A Setup, or that of a link's text; ValueError says what is wrong in it."""
+    """Return a Setup, or the one that a link's text names.
+
+    Raises:
+        ValueError: with a sentence for each thing that is wrong in the link.
+    """
     if isinstance(setup, Setup):
         return setup
     made, problems = Setup.from_query(dict(parse_qsl(setup)))

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import panel as pn
 
-from app.lesson.host import here
+from app.lesson.host import current_host
 from app.ui.text import CSS, Text, markdown_html
 
 
 class Output(pn.Column):
-    """A column of components that knows where it lives. Its owner calls rest(True) when nobody sees it, rest(False) when
-    someone does again, darken(on) with the theme and close() at the end; settle() waits until there is nothing to
-    wait for and returns what went wrong, or "".
+    """Show components in a column that knows its host.
 
-    markdown: what Jupyter shows in its place, or "".
+    The owner of the host calls `pause`, `resume`, `darken` and `close`.
+
+    Attributes:
+        host: the NotebookHost on which it was made.
+        markdown: what Jupyter shows instead of the components, or "".
     """
 
     def __init__(self, *objects, **params):
-        self.place = here()
+        self.host = current_host()
         self.markdown = ""
         super().__init__(*objects, **{"sizing_mode": "stretch_width", "margin": 0, **params})
-        self.place.outputs.append(self)
+        self.host.outputs.append(self)
 
     def servable(self, *arguments, **keywords):
-        """Show it, in a served notebook with the text around it. In the Lessons page the page does that."""
-        if self.place.lesson:
+        """Show it, in a served notebook with the text around it. In page Lessons the page does that."""
+        if self.host.lesson:
             return self
-        texts = self.place.texts
+        texts = self.host.texts
         if texts:
             prose(markdown_html(texts.pop(0))).servable()
         super().servable(*arguments, **keywords)
@@ -35,19 +37,29 @@ class Output(pn.Column):
         return self
 
     def prepare(self) -> None:
-        """Do what takes long before anyone looks, on the calling thread."""
+        """Do slow work before anyone looks, on the calling thread."""
 
-    def rest(self, on: bool) -> None:
-        """Nobody sees it, or someone does again."""
+    def pause(self) -> None:
+        """Compute nothing: nobody sees it."""
+
+    def resume(self) -> None:
+        """Go on: somebody sees it again."""
 
     def darken(self, on: bool) -> None:
-        """The theme is dark, or is not."""
+        """Use the dark theme, or the light one."""
 
     def close(self) -> None:
-        """It is gone."""
+        """End what it runs: it is no longer shown."""
 
     def settle(self, timeout: float = 60) -> str:
-        """Wait for what is being computed; what went wrong, or ""."""
+        """Wait until nothing is being computed.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            A sentence about what failed, or "".
+        """
         return ""
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -57,8 +69,8 @@ class Output(pn.Column):
 
 
 def prose(source: str, **params):
-    """A component with this HTML."""
+    """Return a component that shows this HTML."""
     params = {"sizing_mode": "stretch_width", "margin": (4, 8), **params}
-    if here().jupyter:  # Jupyter draws formulas in Markdown only
+    if current_host().jupyter:  # Jupyter draws formulas in Markdown only
         return pn.pane.HTML(f'<div class="prose">{source}</div>', stylesheets=[CSS], **params)
     return Text(html=source, **params)

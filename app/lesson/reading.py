@@ -14,19 +14,24 @@ from typing import Any
 
 from panel.viewable import Viewable
 
-from app.lesson.host import Place, placed
+from app.lesson.host import NotebookHost, use_host
 from app.lesson.output import Output
 from app.server.background import STOPPING, Left, Threads, beside
 from app.server.folders import NOTEBOOKS
 
 log = logging.getLogger(__name__)
 FOLDER = NOTEBOOKS
-RUNNERS = Threads(32, "lesson")  # most of which rest where pages play
+RUNNERS = Threads(32, "lesson")  # most of them yield while pages play
 
 
 @dataclass(frozen=True)
 class Cell:
-    """code: Python to run; else Markdown to read. folded: its code stays hidden, since it would give a solution away."""
+    """Hold one cell of a notebook.
+
+    Args:
+        code: whether it is Python to run; else it is Markdown to read.
+        folded: whether its code stays hidden, because it gives a solution away.
+    """
 
     code: bool
     source: str
@@ -35,7 +40,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One notebook."""
+    """Hold one notebook."""
 
     key: str
     title: str
@@ -45,14 +50,20 @@ class Lesson:
 
     @property
     def opening(self) -> int:
-        """How many cells come before the first code."""
+        """Number of cells before the first code."""
         return next((i for i, cell in enumerate(self.cells) if cell.code), len(self.cells))
 
 
 @dataclass
 class Result:
-    """What a cell gave. shown: a component or None. text: what it printed, and a last value that is no component.
-    problem: a sentence, or ""."""
+    """Hold what a cell gave.
+
+    Args:
+        shown: the component that it shows, or None.
+        text: what it printed, and its last value if that is no component.
+        problem: a sentence about what failed, or "".
+        printed: the pieces of `text` while the cell runs.
+    """
 
     shown: Viewable | None = None
     text: str = ""
@@ -62,7 +73,7 @@ class Result:
 
 @lru_cache(maxsize=1)
 def lessons() -> dict[str, Lesson]:
-    """All of them by key ("01"), in order."""
+    """Return all lessons by key ("01"), in order."""
     found = {}
     for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")):
         lesson = read_lesson(path)
@@ -71,7 +82,7 @@ def lessons() -> dict[str, Lesson]:
 
 
 def read_lesson(path: Path) -> Lesson:
-    """The lesson in a notebook's file."""
+    """Read the lesson in a notebook's file."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     facts = notebook["metadata"]["steinlab"]
     cells = tuple(
@@ -86,7 +97,7 @@ def read_lesson(path: Path) -> Lesson:
 
 
 def texts(lesson: Lesson) -> list[str]:
-    """The Markdown before each cell that shows something, and after the last one."""
+    """Return the Markdown before each cell that shows something, and after the last one."""
     found = [""]
     for cell in lesson.cells:
         if not cell.code:
@@ -97,20 +108,23 @@ def texts(lesson: Lesson) -> list[str]:
 
 
 class Reading:
-    """One visitor's run of one lesson: a namespace, and its cells run in order on a thread.
+    """Run one lesson for one visitor: in a namespace of its own, cell after cell, on a thread.
 
-    told(index, result): called on the event loop when a code cell has run. place: that of the cells' outputs.
+    Args:
+        lesson: the lesson.
+        host: host of the cells' outputs.
+        on_result: on_result(index, result) is called on the event loop when a code cell has run.
     """
 
-    def __init__(self, lesson: Lesson, place: Place, told: Callable[[int, Result], None]):
-        self.lesson, self.place, self.told = lesson, place, told
+    def __init__(self, lesson: Lesson, host: NotebookHost, on_result: Callable[[int, Result], None]):
+        self.lesson, self.host, self.on_result = lesson, host, on_result
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
         self._lock = threading.Lock()
         self._next = self._goal = 0  # the next cell to run; the first one not to
         self._running = self._closed = False
 
     def run_to(self, count: int) -> None:
-        """Run the first `count` cells, those that have not run yet. Returns at once."""
+        """Run those of the first `count` cells that have not run yet. Return at once."""
         with self._lock:
             self._goal = max(self._goal, min(count, len(self.lesson.cells)))
             if self._running or self._closed or self._next >= self._goal:
@@ -119,9 +133,9 @@ class Reading:
         RUNNERS.submit(self._work)
 
     def close(self) -> None:
-        """Run nothing more, and end what its cells have started."""
+        """Run nothing more, and close the outputs of its cells."""
         self._closed = True
-        for output in self.place.outputs:
+        for output in self.host.outputs:
             output.close()
 
     def _unwanted(self) -> bool:
@@ -136,11 +150,11 @@ class Reading:
                 index = self._next
             if self.lesson.cells[index].code:
                 try:
-                    with placed(self.place), beside(self._unwanted):
+                    with use_host(self.host), beside(self._unwanted):
                         result = run(self.lesson.cells[index].source, self._namespace)
                 except Left:
                     continue
-                self.place.later(lambda index=index, result=result: self.told(index, result))
+                self.host.later(lambda index=index, result=result: self.on_result(index, result))
                 if isinstance(result.shown, Output):  # while the cell before it is read
                     RUNNERS.submit(result.shown.prepare)
                 if result.problem:  # what follows would fail too
@@ -153,7 +167,7 @@ class Reading:
 
 
 def run(source: str, namespace: dict[str, Any]) -> Result:
-    """Run one cell's code in `namespace`; its last expression is what it shows."""
+    """Run one cell's code in `namespace`. Its last expression is what it shows."""
     result = Result()
     namespace["print"] = lambda *values, sep=" ", end="\n", **ignored: result.printed.append(
         sep.join(map(str, values)) + end
@@ -176,7 +190,7 @@ def run(source: str, namespace: dict[str, Any]) -> Result:
 
 @lru_cache(maxsize=256)
 def parsed(source: str) -> tuple[Any, Any]:
-    """The code of a cell, and that of its last expression or None."""
+    """Return the compiled code of a cell, and that of its last expression or None."""
     tree = ast.parse(source)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):

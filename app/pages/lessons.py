@@ -10,11 +10,11 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.custom import JSComponent
 
-from app.lesson.host import Place
-from app.lesson.output import prose
+from app.lesson.host import NotebookHost
+from app.lesson.output import Output, prose
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.loop import soon
-from app.server.messages import Heard, one_of
+from app.server.messages import CheckedMessages, one_of
 from app.server.turns import TURNS
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short, whole
@@ -31,26 +31,34 @@ BAR = {
 HELP = "**N** or Shift + Enter: next cell, **P**: previous."
 
 
-class Reader(Heard, JSComponent):
-    """Invisible: the keys of the page, and scrolling. heard(key) gets "next" or "previous" on the event loop."""
+class Reader(CheckedMessages, JSComponent):
+    """Send the keys of the page, and scroll it. Invisible.
 
-    forms = ({"key": one_of("next", "previous")},)
+    Args:
+        on_key: on_key("next" or "previous") is called on the event loop.
+    """
+
+    schemas = ({"key": one_of("next", "previous")},)
     _esm = Path(__file__).parent / "lessons.js"
 
-    def __init__(self, heard: Callable[[str], None], **params):
+    def __init__(self, on_key: Callable[[str], None], **params):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
-        self.heard = heard
+        self.on_key = on_key
 
     def show(self, index: int) -> None:
         """Scroll to a cell."""
         self._send_msg({"show": index})
 
-    def hear(self, data) -> None:
-        self.heard(data["key"])
+    def handle_message(self, data) -> None:
+        self.on_key(data["key"])
 
 
 class Lessons:
-    """See `app.shell` for the contract of a page. shown: how many cells are on screen."""
+    """Page "Lessons"; see `app.shell` for the contract of a page.
+
+    Attributes:
+        shown: number of cells on screen.
+    """
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, soon(pn.state.curdoc)
@@ -99,13 +107,15 @@ class Lessons:
     # ---- what the shell asks
 
     def open(self, query: dict[str, str]) -> str:
-        """Show the lesson and cell of a link; what was wrong in it."""
+        """Show the lesson and cell of a link.
+
+        Returns:
+            A sentence about what was wrong in the link, or "".
+        """
         key = query.get("lesson", next(iter(lessons())))
         if key not in lessons():
-            key, wrong = (
-                next(iter(lessons())),
-                f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}.",
-            )
+            wrong = f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}."
+            key = next(iter(lessons()))
         else:
             wrong = ""
         if self.reading is None or key != self.lesson.key or "cell" not in query:
@@ -127,14 +137,14 @@ class Lessons:
             pn.state.notifications.warning(self.warning)  # it shows text, not markup
             self.warning = ""
         for output in self.outputs():
-            output.rest(False)
+            output.resume()
 
     def hide(self):
         for output in self.outputs():
-            output.rest(True)
+            output.pause()
 
     def refresh(self):
-        """Nothing is read twice a second."""
+        """Do nothing: this page has no readings."""
 
     def link(self) -> str:
         return f"lesson={self.lesson.key}&cell={self.shown}"
@@ -142,21 +152,21 @@ class Lessons:
     # ---- the way through a lesson
 
     def in_turn(self, call: Callable[[], None]):
-        """Call it on the event loop soon: it takes a while."""
+        """Call a slow UI update on the event loop when it is its turn."""
         TURNS.take(self.later, call)
 
     def begin(self, lesson: Lesson):
-        """A lesson from its start."""
+        """Show a lesson from its start."""
         if self.reading:
             self.reading.close()
         self.lesson, self.results, self.blocks, self.shown = lesson, {}, [], 0
         self.cells.clear()
-        place = Place(self.later, app="?", lesson=True)
-        self.reading = Reading(lesson, place, lambda index, result: self.told(place, index, result))
+        host = NotebookHost(self.later, app="?", lesson=True)
+        self.reading = Reading(lesson, host, lambda index, result: self.on_result(host, index, result))
         self.reveal(lesson.opening, scroll=False)
 
     def step(self, by: int):
-        """To the next cell, or back by hiding the last one; from the last one to the next lesson."""
+        """Show one more cell (by = 1) or hide the last one (by = -1). After the last cell, open the next lesson."""
         keys = list(lessons())
         following = keys.index(self.lesson.key) + 1
         if by > 0 and self.shown == len(self.lesson.cells):
@@ -166,7 +176,7 @@ class Lessons:
             self.reveal(self.shown + by)
 
     def reveal(self, count: int, scroll: bool = True):
-        """Show the first `count` cells; run these and, while they are read, the next one."""
+        """Show the first `count` cells. Run them, and the next one while they are read."""
         count = min(max(count, self.lesson.opening), len(self.lesson.cells))
         before, self.shown = self.shown, count
         for index in range(min(before, count), min(count, len(self.blocks))):
@@ -176,10 +186,9 @@ class Lessons:
         if self.growing is not self.reading:
             self.grow(self.reading)
         self.far[self.lesson.key] = max(count, self.far.get(self.lesson.key, 0))
-        for index in range(count):
-            self.rest(index, False)
-        for index in range(count, len(self.blocks)):
-            self.rest(index, True)
+        for index in range(len(self.blocks)):
+            if output := self.output(index):
+                (output.resume if index < count else output.pause)()
         self.tell(count)
         if scroll and self.begun:
             self.reader.show(min(before, count - 1) if count > before + 1 else count - 1)
@@ -187,7 +196,7 @@ class Lessons:
             self.later(lambda: self.reading.run_to(self.shown + 1))  # not before the text is on its way
 
     def grow(self, reading: Reading):
-        """Add the cells that are to be shown. One at a time where someone reads already: all pages wait meanwhile."""
+        """Add the cells that must be shown. If the reader has begun, add one at a time: each blocks the event loop."""
         if reading is not self.reading:
             return
         self.growing = None
@@ -202,7 +211,7 @@ class Lessons:
                 break
 
     def tell(self, count: int):
-        """The bar below and the list on the left."""
+        """Update the bar below and the list on the left."""
         total, last = len(self.lesson.cells), self.lesson.key == list(lessons())[-1]
         self.where.object = f"cell {count} of {total}"
         self.progress.value = round(100 * count / total)
@@ -212,7 +221,7 @@ class Lessons:
         self.contents.html = listing(self.lesson.key, self.far)
 
     def block(self, index: int) -> pn.Column:
-        """The component of one cell."""
+        """Make the component of one cell."""
         cell = self.lesson.cells[index]
         name = f"cell-{index}"
         if not cell.code:
@@ -220,17 +229,17 @@ class Lessons:
         code = "" if cell.folded else code_html(cell.source)
         return pn.Column(prose(code, anchor=name), pn.Column(pn.pane.HTML(BUSY, **WIDE), **WIDE), **WIDE)
 
-    def told(self, place: Place, index: int, result: Result):
-        """A cell has run."""
-        if self.reading and place is self.reading.place:  # else the lesson was left meanwhile
+    def on_result(self, host: NotebookHost, index: int, result: Result):
+        """Keep the result of a cell that has run, and show it if the cell is on screen."""
+        if self.reading and host is self.reading.host:  # else another lesson is open
             self.results[index] = result
-            if result.shown is not None and hasattr(result.shown, "darken"):
-                result.shown.darken(self.shell.frame.dark_theme)
+            if output := self.output(index):
+                output.darken(self.shell.frame.dark_theme)
             if index < self.shown:
                 self.in_turn(lambda: self.fill(index))
 
     def fill(self, index: int):
-        """Put the result of a cell beneath its code, if it has run."""
+        """Show the result of a cell beneath its code, if it has run."""
         if index not in self.results or index >= len(self.blocks):
             return
         result, parts = self.results[index], []
@@ -243,30 +252,33 @@ class Lessons:
             parts.append(result.shown)
         self.blocks[index][1][:] = parts
 
-    def outputs(self) -> list:
-        """Everything live that is on screen."""
-        return [r.shown for i, r in self.results.items() if i < self.shown and hasattr(r.shown, "rest")]
+    def outputs(self) -> list[Output]:
+        """Return the outputs that are on screen."""
+        return [output for index in range(self.shown) if (output := self.output(index))]
 
-    def rest(self, index: int, on: bool):
-        """Let the output of a cell rest, or go on."""
+    def output(self, index: int) -> Output | None:
+        """Return the output of a cell, or None if it has not run or shows none."""
         shown = self.results[index].shown if index in self.results else None
-        if hasattr(shown, "rest"):
-            shown.rest(on)
+        return shown if isinstance(shown, Output) else None
 
 
 def prose_of(source: str, anchor: str, go) -> Text:
-    """A Markdown cell."""
+    """Return the component of a Markdown cell."""
     return Text(html=markdown_html(source), anchor=anchor, go=go, sizing_mode="stretch_width", margin=(4, 8))
 
 
 def listing(current: str, far: dict[str, int]) -> str:
-    """The lessons as links, with their time and how far the visitor has come."""
+    """Return the list of lessons as HTML.
+
+    Args:
+        current: key of the open lesson.
+        far: lesson -> the most cells seen.
+    """
     rows = []
     for lesson in lessons().values():
         seen, total = far.get(lesson.key, 0), len(lesson.cells)
         state = "read" if seen == total else f"{lesson.minutes} min"
         here = ' aria-current="page"' if lesson.key == current else ""
-        rows.append(
-            f'<li><a href="?page=lessons&amp;lesson={lesson.key}"{here}>{html.escape(lesson.title)}</a> <small>{state}</small></li>'
-        )
+        link = f'<a href="?page=lessons&amp;lesson={lesson.key}"{here}>{html.escape(lesson.title)}</a>'
+        rows.append(f"<li>{link} <small>{state}</small></li>")
     return f'<ol class="lessons">{"".join(rows)}</ol>'

@@ -25,12 +25,13 @@ CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SVGD: locations", 1, False, ("marginal_variance", "force")),
 )
 HELP = (
-    "One particle of SMI is a whole normal distribution: a location and a scale in each dimension. The same forces act "
-    f"in both spaces; arrows have a scale of their own in each. {KEYS}"
+    "One particle of SMI is a normal distribution, with a location and a scale in each dimension. The same forces act on "
+    "both; the length of arrows can be compared within a panel only."
 )
 BUG = (
-    "From 0.16 to 0.22 NumPyro's SteinVI computes each guide's density with a scale that went through softplus twice. "
-    "Both locations then go to the centre and some sds fall to 0. Correct SMI splits along one axis, up to some alpha."
+    "Switch on NumPyro's bug: versions 0.16 to 0.22 take softplus of each scale twice when they compute a guide's density. "
+    "Both locations then go to the centre and some standard deviations fall to 0; correct SMI splits along one axis, up to "
+    "some alpha."
 )
 
 
@@ -147,9 +148,15 @@ class Location(Live):
         super().__init__(shell, query, self.view)
         self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
-            label="Scales as", options=list(AXES), value=self.view.axis, size="small", width=120, margin=(6, 8)
+            label="Scales as",
+            description="u is unconstrained: sd = softplus(u)",
+            options=list(AXES),
+            value=self.view.axis,
+            size="small",
+            width=120,
+            margin=(6, 8),
         )
-        self.axis.param.watch(self.turned_axis, "value")
+        self.axis.param.watch(self.on_axis_chosen, "value")
         self.fault = pmui.Toggle(label="Show NumPyro's bug", icon="bug_report", size="small", margin=(2, 8))
         self.fault.param.watch(lambda event: self.chosen(guide=FAULT if event.new else None), "value")
         text = {"variant": "body2", "sizing_mode": "stretch_width", "margin": (2, 8)}
@@ -179,7 +186,7 @@ class Location(Live):
                     sizing_mode="stretch_width",
                 ),
                 self.reading,
-                pmui.Typography(HELP, variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
+                pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -188,9 +195,9 @@ class Location(Live):
 
     def unfit(self, setup: Setup) -> str:
         if setup.methods != self.plain.methods:
-            return "This page shows SMI beside SVGD; the link's methods were left out."
+            return "This page always shows SMI and SVGD; the methods in the link were ignored."
         if setup.spec("smi", FIRST_CAPACITY).dim < 2:
-            return "This page needs two dimensions; the link's target was left out."
+            return "This page needs two dimensions; the target in the link was ignored."
         return ""
 
     def show_setup(self, setup: Setup):
@@ -210,11 +217,11 @@ class Location(Live):
         known = np.isfinite(smi["components"]) and setup.guide != FAULT
         self.components.object = f"{smi['components']:.2f} of {count} components" if known else "– components"
         self.meaning.object = (
-            "The effective number exp(L − L_up): 1 where all guides are alike, m where none overlap."
+            "The effective number, exp(L − L_up), is 1 if all guides are alike and m if none overlap."
             if known
             else "Point masses have no effective number."
             if not setup.spec("smi", FIRST_CAPACITY).has_density
-            else "The density is not that of the draws, so there is no effective number and no ELBO."
+            else "The bug's density is not that of its draws, so there is no effective number and no ELBO."
         )
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
@@ -230,11 +237,11 @@ class Location(Live):
             self.exact.object = (
                 f"Exact fixed point: locations ±{point.location:.4f}, sd {point.scale:.4f} and variance "
                 f"{point.variance:.4f} on one axis; 0, 1 and 1 across."
-                + " Runs leave it: with this much repulsion one guide narrows and the other widens."
+                + " Runs leave it: with so much repulsion one guide narrows and the other widens."
                 * (not point.stable)
             )
 
-    def turned_axis(self, event):
+    def on_axis_chosen(self, event):
         self.view.axis = event.new
         self.session.redraw()
 

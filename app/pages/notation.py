@@ -37,7 +37,7 @@ SYMBOLS = {
     "psi_l": (r"\psi_l", "x; softplus⁻¹ of x", "guides.py"),
     "q(theta|psi_l)": (r"q(\theta \mid \psi_l)", "1/x^d", "guides.py"),
     "m, n": (r"m,\; n", "a count", "recipe.py"),
-    "w_l": (r"w_l", "none", "runner.py"),
+    "w_l": (r"w_l", "none", "forces.py"),
     "g_l": (r"g_l", "1/x", "forces.py"),
     "k(x, y), sigma": (r"k(x, y),\; \sigma", "none; x", "kernels.py"),
     "phi_l": (r"\phi_l", "1/x", "forces.py"),
@@ -46,17 +46,25 @@ SYMBOLS = {
     "epsilon": (r"\varepsilon", "x² (plain steps)", "optimizers.py"),
 }
 LISTS = (
-    ("Methods", METHODS), ("Guides", GUIDES), ("Kernels", KERNELS), ("Bandwidth rules", BANDWIDTHS), ("Targets", TARGETS),
-    ("Read-outs", DIAGNOSTICS), ("Force scales", FORCE_SCALES), ("Optimisers", OPTIMIZERS),
-)  # fmt: skip
+    ("Methods", METHODS),
+    ("Guides", GUIDES),
+    ("Kernels", KERNELS),
+    ("Bandwidth rules", BANDWIDTHS),
+    ("Targets", TARGETS),
+    ("Read-outs", DIAGNOSTICS),
+    ("SMI's attraction", FORCE_SCALES),
+    ("Optimisers", OPTIMIZERS),
+)
 CONVENTIONS = r"""
 The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ is a length. The force on particle $l$ is
 
 $$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right],$$
 
-its first part the attraction, its second the repulsion. The variance on a stage has $1/n$. It is the
-sum of the variance within guides and the variance between them, which is that of their mixture. The laws are for points
-and have $1/(n-1)$; page *Variance collapse* has $1/(n-1)$ for points and $1/n$ for guides.
+The first part is the attraction, the second the repulsion.
+
+The variance on a stage is taken with $1/n$. It is the variance of the guides' mixture: the variance within the guides plus
+the variance between them. The laws hold for points and are taken with $1/(n-1)$. Page *Variance collapse* takes $1/(n-1)$
+for points and $1/n$ for guides.
 """
 
 
@@ -96,8 +104,8 @@ def everything() -> str:
         "<h2>Notation</h2>",
         table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
         markdown_html(CONVENTIONS),
-        "<h2>What we found to be otherwise</h2>",
-        "<p>Where a paper or a published code differs from what we compute, with the evidence and a view that shows it.</p>",
+        "<h2>Corrections</h2>",
+        "<p>Each entry names a statement that differs from what we compute, the evidence, and a view that shows it.</p>",
         *(
             f"<article><b>{inline(c.said)}</b><br>{inline(c.holds)} "
             + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link)
@@ -109,8 +117,8 @@ def everything() -> str:
             ("", "title", "what we take from it"),
             [(p.name, f"{p.title}. <i>{p.where}</i>", inline(p.what)) for p in PAPERS],
         ),
-        "<h2>What there is</h2>",
-        "<p>All of it from the registries; a new entry in the code is a new row here.</p>",
+        "<h2>Everything in the library</h2>",
+        "<p>These tables are made from the registries: a new entry in the code is a new row here.</p>",
         *(f"<h3>{title}</h3>{entries(registry)}" for title, registry in LISTS),
         "<h3>Knobs</h3>",
         table(

@@ -11,7 +11,7 @@ from app.stage.setup import PANELS, Setup
 from app.ui.knob_widgets import WIDTH
 from stein_core import METHODS
 
-HELP = f"Click the stage to drop a particle, double-click one (or hover and press Delete) to remove it. {KEYS}"
+HELP = "Click the stage to add a particle. Double-click one, or hover and press Delete, to remove it."
 
 
 class Particles(Live):
@@ -47,7 +47,7 @@ class Particles(Live):
                 self.transport,
                 pmui.FlexBox(self.show_marks, self.fit, self.exports, self.reading, sizing_mode="stretch_width"),
                 self.stage,
-                pmui.Typography(HELP, variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
+                pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -63,7 +63,7 @@ class Particles(Live):
 
     def chose_methods(self, event):
         if not event.new:
-            pn.state.notifications.warning("At least one method must stay.")
+            pn.state.notifications.warning("Select at least one method.")
             self.quietly(self.methods.param.update, **{"value": event.old})
         else:
             self.chosen(methods=tuple(event.new))

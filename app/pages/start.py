@@ -1,4 +1,4 @@
-"""The front door: what this is, the lessons, the pages."""
+"""Page "Start": what the app is, the lessons and the pages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from app.ui.text import Text
 CSS = """
 .prose { max-width: 1080px; margin: 0 auto; }
 .prose > * { max-width: none; }
-.hero { display: grid; grid-template-columns: minmax(280px, 1fr) minmax(280px, 1.1fr); gap: 12px 40px; align-items: center; }
+.hero { display: grid; grid-template-columns: minmax(280px, 1fr) minmax(280px, 1.1fr); gap: 12px 40px;
+  align-items: center; }
 .hero h1 { font-size: 2rem; margin: 0 0 .3em; }
 .hero p { font-size: 1.05rem; }
 .hero .picture { display: block; text-decoration: none; text-align: center; }
 .hero svg { display: block; width: 100%; height: auto; }
 .hero .picture span { display: inline-block; margin-top: 6px; }
-.button { display: inline-block; margin: 8px 10px 4px 0; padding: 8px 18px; border-radius: 6px; font-weight: 600; text-decoration: none; }
-.prose .button { background: var(--mui-palette-primary-main, #0072B2); color: var(--mui-palette-primary-contrastText, #fff); }
+.button { display: inline-block; margin: 8px 10px 4px 0; padding: 8px 18px; border-radius: 6px; font-weight: 600;
+  text-decoration: none; }
+.prose .button { background: var(--mui-palette-primary-main, #0072B2);
+  color: var(--mui-palette-primary-contrastText, #fff); }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 8px 40px; margin-top: 20px; }
 .halves ol, .halves ul { padding: 0; margin: 0; list-style: none; }
 .halves li { padding: 7px 0; border-top: 1px solid #8883; }
@@ -29,16 +32,16 @@ CSS = """
 @media (max-width: 700px) { .hero { grid-template-columns: 1fr; } .hero h1 { font-size: 1.6rem; } }
 """
 WHAT = (
-    "Stein particle inference approximates a posterior by moving particles: each is pulled towards probable parameters and "
-    "pushed away from the others. Watch it happen, change the repulsion, the particle count and the kernel while it runs, "
-    "and find out when its uncertainty can be trusted."
+    "Stein particle inference approximates a posterior by moving particles: each climbs towards probable parameters and "
+    "pushes its neighbours away. Change the repulsion, the particle count and the kernel while it runs, and see when its "
+    "uncertainty can be trusted."
 )
 SENTENCES = {
-    "particles": "Up to three methods side by side on one posterior, live, with the forces on every particle.",
-    "location": "SMI's guides in both of their spaces: where they are, and how wide they are.",
-    "collapse": "Variance against dimension for any methods, with the exact laws drawn through the points.",
-    "wave": "A Bayesian neural network's uncertainty band where data are missing. Add points, drag them.",
-    "notation": "Every symbol with its name in the code; every paper with what it gives, and what we corrected.",
+    "particles": "Run up to three methods side by side on one posterior, and see the forces on every particle.",
+    "location": "See SMI's guides in both of their spaces: where they are, and how wide they are.",
+    "collapse": "See how much variance each method keeps as the dimension grows, with exact laws through the points.",
+    "wave": "Add and drag data points, and see how the uncertainty band of a Bayesian neural network follows.",
+    "notation": "Look up every symbol with its name in the code, every paper, and each place where we correct one.",
 }
 
 
@@ -61,7 +64,11 @@ class Index:
 
 
 def front(labels: dict[str, str]) -> str:
-    """The page. labels: those of the pages by key."""
+    """Return the page as HTML.
+
+    Args:
+        labels: label of each page by its key.
+    """
     first = next(iter(lessons()))
     picture = FILE.read_text(encoding="utf-8")
     reading = "".join(
@@ -77,7 +84,8 @@ def front(labels: dict[str, str]) -> str:
         f'<div class="hero"><div><h1>See Stein particle inference at work</h1><p>{WHAT}</p>'
         f'<a class="button" href="?page=lessons&amp;lesson={first}">Start with lesson 1</a>'
         '<a href="?page=particles">or play right away</a></div>'
-        f'<a class="picture" href="?{html.escape(SETUP.to_query())}">{picture}<span>Click to play with it</span></a></div>'
+        f'<a class="picture" href="?{html.escape(SETUP.to_query())}">{picture}'
+        "<span>Click to play with it</span></a></div>"
         f'<div class="halves"><section><h2>Lessons</h2><ol>{reading}</ol></section>'
         f"<section><h2>Pages</h2><ul>{pages}</ul></section></div>"
     )

@@ -8,8 +8,11 @@ from stein_core.errors import short
 
 
 def refused(error: BaseException) -> bool:
-    """Whether a check of ours has raised this ValueError or OSError on purpose: numpy, JAX and Python raise some too, and
-    may leave our own line, which called them, as the innermost one."""
+    """Return whether a check of ours raised this ValueError or OSError on purpose.
+
+    NumPy, JAX and Python raise them too. Our line that called them may then be the innermost frame, so that line must be a
+    `raise`.
+    """
     frame, number = list(traceback.walk_tb(error.__traceback__))[-1]
     ours = frame.f_globals.get("__name__", "").partition(".")[0] in ("app", "stein_core")
     line = linecache.getline(frame.f_code.co_filename, number).strip()
@@ -17,7 +20,16 @@ def refused(error: BaseException) -> bool:
 
 
 def note(log: logging.Logger, what: str, error: BaseException) -> str:
-    """One line in the log for what we refuse, with a traceback for all else. Returns the visitor's sentence."""
+    """Log an error: one line if a check of ours raised it, else the traceback.
+
+    Args:
+        log: the logger.
+        what: what failed, for the log.
+        error: the exception.
+
+    Returns:
+        The sentence that the visitor reads.
+    """
     if refused(error):
         log.warning("%s: refused: %s", what, error)
         return str(error)

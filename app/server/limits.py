@@ -1,4 +1,4 @@
-"""What one server allows its visitors; each limit can be changed by an environment variable before it starts."""
+"""Limits of one server. An environment variable, set before the start, changes each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stein_core.errors import short
 # variable -> (default, least, most, what it limits)
 KNOWN = {
     "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
-    "STEINLAB_DIM": (1000, 2, 1000, "dimensions of a target, but for the wave"),
+    "STEINLAB_DIM": (1000, 2, 1000, "dimensions of a target, except the wave"),
     "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method on one stage"),
     "STEINLAB_SESSIONS": (
         100,
@@ -19,14 +19,14 @@ KNOWN = {
         10_000,
         "open pages at a time (not served notebooks); the next visitor is asked to come back later",
     ),
-    "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; the others wait in line"),
+    "STEINLAB_JOBS": (1, 1, 64, "sweeps and NUTS runs at a time; more wait in a queue"),
     "STEINLAB_RUNS": (600, 1, 100_000, "runs of one sweep of page Variance collapse"),
     "STEINLAB_UPLOAD_MB": (1, 1, 100, "megabytes of an uploaded file"),
 }
 
 
 class Limits(NamedTuple):
-    """The fields are the variables of KNOWN without their prefix, in lower case."""
+    """Hold the limits. The fields are the variables of KNOWN without their prefix, in lower case."""
 
     particles: int
     dim: int
@@ -38,7 +38,11 @@ class Limits(NamedTuple):
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Limits:
-        """Raises ValueError naming the variable, its value and what is allowed."""
+        """Read the limits from environment variables.
+
+        Raises:
+            ValueError: naming the variable, its value and what is allowed.
+        """
         values = []
         for name, (default, least, most, _) in KNOWN.items():
             text = environment.get(name, str(default))
@@ -48,10 +52,11 @@ class Limits(NamedTuple):
         return cls(*values)
 
     def refusal(self, dim: int, particles: int) -> str:
-        """Why no run of this size is computed here, or ""."""
+        """Say why this server computes no run of this size, or return ""."""
         for name, value, most in (("dim", dim, self.dim), ("particles", particles, self.particles)):
             if value > most:
-                return f"{name} = {short(value)} is out of range; allowed on this server: 1 to {most} (STEINLAB_{name.upper()})."
+                variable = f"STEINLAB_{name.upper()}"
+                return f"{name} = {short(value)} is out of range; allowed on this server: 1 to {most} ({variable})."
         return ""
 
 

@@ -1,6 +1,6 @@
-"""What a browser sends to our own components: only what their scripts say is heard.
+"""Check what a browser sends to our own components.
 
-An exception there would go back to the browser in Bokeh's answer, with its traceback and the server's paths.
+Without the check an exception would go back to the browser in Bokeh's answer.
 """
 
 import logging
@@ -12,50 +12,61 @@ from stein_core.errors import short
 log = logging.getLogger(__name__)
 
 
-class Heard:
-    """For a component. forms: the messages that its script sends, name -> test of the value. `hear` gets one that fits, with
-    the names of its form alone; any other is dropped with a line in the log."""
+class CheckedMessages:
+    """Mixin of a component that accepts only the messages that its own script sends.
 
-    forms: ClassVar[tuple[dict[str, Any], ...]]
+    Attributes:
+        schemas: a dict for each kind of message, name -> test of the value.
+    """
+
+    schemas: ClassVar[tuple[dict[str, Any], ...]]
 
     def _handle_msg(self, data) -> None:
-        for form in self.forms if isinstance(data, dict) else ():
-            if all(name in data and fits(data[name]) for name, fits in form.items()):
-                self.hear({name: data[name] for name in form})
+        for schema in self.schemas if isinstance(data, dict) else ():
+            if all(name in data and fits(data[name]) for name, fits in schema.items()):
+                self.handle_message({name: data[name] for name in schema})
                 return
         log.warning("%s: dropped a message that no script of ours sends: %r", type(self).__name__, short(data))
 
+    def handle_message(self, data: dict[str, Any]) -> None:
+        """Handle a message that fits a schema. On the event loop.
+
+        Args:
+            data: the names of that schema and no others.
+        """
+        raise NotImplementedError
+
 
 def text(value) -> bool:
-    """Any text."""
+    """Accept any text."""
     return isinstance(value, str)
 
 
 def flag(value) -> bool:
-    """True or False."""
+    """Accept True and False."""
     return isinstance(value, bool)
 
 
 def number(value) -> bool:
-    """A finite number below 1e300."""
+    """Accept a finite number below 1e300."""
     return isinstance(value, (int, float)) and abs(value) < 1e300 and math.isfinite(value)
 
 
 def whole(value) -> bool:
-    """A number that counts something."""
+    """Accept a whole number from 0 to 2^31 - 1."""
     return isinstance(value, int) and 0 <= value < 2**31
 
 
 def point(value) -> bool:
-    """Two numbers."""
+    """Accept two numbers."""
     return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(number, value))
 
 
 def pairs(value) -> bool:
-    """A list of points."""
+    """Accept a list of points."""
     return isinstance(value, (list, tuple)) and all(map(point, value))
 
 
 def one_of(*allowed: str):
-    """The test of a value that is one of a few texts."""
+    """Return the test of a value that is one of a few texts."""
     return lambda value: isinstance(value, str) and value in allowed

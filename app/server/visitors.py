@@ -1,4 +1,4 @@
-"""The open pages of a server."""
+"""Count the open pages of a server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from app.server.memory import GARBAGE
 
 
 class Visitors:
-    """The open pages of a server."""
+    """Count the open pages of a server."""
 
-    ARRIVING = 4  # seconds from the visit until a page moves
+    ARRIVING = 4  # seconds from the request until the page shows its first frame
 
     def __init__(self):
         self._open: set[int] = set()
@@ -20,11 +20,15 @@ class Visitors:
 
     @property
     def arriving(self) -> bool:
-        """Whether a page was asked for just now."""
+        """Whether a page was requested within the last ARRIVING seconds."""
         return time.monotonic() < self._last + self.ARRIVING
 
     def admit(self, document) -> bool:
-        """Count one more until its session ends; False where there are as many as LIMITS allows."""
+        """Count a page until its session ends.
+
+        Returns:
+            False, without counting it, if the server has as many pages as LIMITS allows.
+        """
         if len(self._open) >= LIMITS.sessions:
             return False
         key, self._last = id(document), time.monotonic()

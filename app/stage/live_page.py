@@ -20,7 +20,7 @@ from app.server.streaming import Mailbox, Streamer
 from app.stage.session import FIRST_CAPACITY, Session
 from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
-from app.ui.knob_widgets import WIDTH, NumberField, place, widget
+from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS
 
@@ -33,9 +33,10 @@ BELOW = {
     "& .MuiSlider-valueLabel": {"top": 56},
     "& .MuiSlider-valueLabel::before": {"display": "none"},
 }  # the bar would cut it
+# Items with "·" between them, as in a legend.
 KEYS = (
-    "**Space** plays and pauses, **→** steps, **←** goes back (going on from there forgets what came later), "
-    "**↑ ↓** change the speed, **R** resets. Arrows shrink as forces vanish; *Fit arrows* makes the present ones long."
+    "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
+    "**↑ ↓** speed · **R** reset"
 )
 
 
@@ -64,7 +65,7 @@ class Live:
         self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
         self.step, self.rate = 0, 0.0
         self.stage = Stage(
-            on_message=self.heard, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks}
+            on_message=self.on_message, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks}
         )
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
@@ -76,7 +77,7 @@ class Live:
                 pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
             )
         ] * bool(problems)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), view)
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view)
         pn.state.on_session_destroyed(lambda context: self.session.close())
 
     def unfit(self, setup: Setup) -> str:
@@ -128,7 +129,7 @@ class Live:
             name: replace(knob, label=f"{knob.label} (at Reset)") if name.startswith(("init.", "guide.")) else knob
             for name, knob in all_knobs().items()
         }
-        self.knobs = {name: widget(knob, self.turned) for name, knob in knobs.items()}
+        self.knobs = {name: widget(knob, self.on_knob) for name, knob in knobs.items()}
         order = ["method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor"]
         self.sliders = [self.knobs[name] for name in dict.fromkeys([*order, *self.knobs])]
 
@@ -142,6 +143,7 @@ class Live:
         )
         self.fit = pmui.Button(
             label="Fit arrows",
+            description="Arrows shrink as the forces vanish. This makes the present ones long again.",
             icon="straighten",
             variant="text",
             size="small",
@@ -188,7 +190,7 @@ class Live:
 
     # ---- from the user
 
-    def heard(self, message: dict):
+    def on_message(self, message: dict):
         """A message of the stage's: acknowledgements, clicks and keys."""
         if "ack" in message:
             self.streamer.ack(message["ack"])
@@ -215,7 +217,7 @@ class Live:
     def new_seed(self, event):
         self.session.reset(int(np.random.default_rng().integers(1_000_000)))
 
-    def turned(self, name, value):
+    def on_knob(self, name, value):
         if not self.quiet:
             self.session.turn(name, value)
 
@@ -272,7 +274,7 @@ class Live:
         finally:
             self.quiet = False
 
-    def told(self, news: dict):
+    def on_news(self, news: dict):
         self.quietly(self.show_news, news)
 
     def show_news(self, news: dict):
@@ -282,7 +284,7 @@ class Live:
             playing = news["playing"]
             self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
         for name, value in news.get("knobs", {}).items():
-            place(self.knobs[name], all_knobs()[name], value)
+            set_value(self.knobs[name], all_knobs()[name], value)
         self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
         if "history" in news:
             length, position = news["history"]
@@ -309,4 +311,4 @@ class Live:
         used = {name for spec in specs for name in spec.knobs()}
         for name, knob in all_knobs().items():
             self.knobs[name].visible = name in used
-            place(self.knobs[name], knob, setup.knobs.get(name, knob.default))
+            set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default))

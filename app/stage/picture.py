@@ -42,14 +42,14 @@ def panel(method: str, left: float) -> str:
     x0, x1, y0, y1 = still["extent"]
     scale = np.array([SIDE / (x1 - x0), SIDE / (y1 - y0)])
 
-    def place(points):
+    def to_pixels(points):
         return (np.asarray(points) - (x0, y0)) * scale * (1, -1) + (left, TOP + SIDE)
 
     lines = "".join(
-        f'<path d="M{" ".join(f"{x:.0f},{y:.0f}" for x, y in place(np.reshape(line, (-1, 2))[::3]))}"/>'
+        f'<path d="M{" ".join(f"{x:.0f},{y:.0f}" for x, y in to_pixels(np.reshape(line, (-1, 2))[::3]))}"/>'
         for line in still["contours"]
     )
-    where = np.array([place(frame.locations) for frame in frames]).swapaxes(0, 1)
+    where = np.array([to_pixels(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
     colour = COLOURS[OWN_COLOURS[method]]
     points = not stepper.spec.has_density

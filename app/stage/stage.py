@@ -9,7 +9,7 @@ import param
 from panel.custom import JSComponent
 
 from app.server.loop import Unbusy
-from app.server.messages import Heard, flag, number, one_of, point, whole
+from app.server.messages import CheckedMessages, flag, number, one_of, point, whole
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
@@ -39,7 +39,7 @@ CSS = """
 """
 
 
-class Stage(Unbusy, Heard, JSComponent):
+class Stage(Unbusy, CheckedMessages, JSComponent):
     """Up to three cards side by side, each with its read-outs.
 
     scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
@@ -63,7 +63,7 @@ class Stage(Unbusy, Heard, JSComponent):
     )
     dark = param.Boolean(default=False)
 
-    forms = (
+    schemas = (
         {"ack": number},
         {"ready": flag},
         {"add": point},
@@ -89,6 +89,6 @@ class Stage(Unbusy, Heard, JSComponent):
         """Have the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
-    def hear(self, data) -> None:
+    def handle_message(self, data) -> None:
         if self.on_message:
             self.on_message(data)

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from panel.custom import JSComponent
 
-from app.server.messages import Heard, flag, text
+from app.server.messages import CheckedMessages, flag, text
 
 HERE = Path(__file__).parent
 
 
-class Browser(Heard, JSComponent):
+class Browser(CheckedMessages, JSComponent):
     """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
     (again), {"back": "?a=1"} when the user went back or forward to that address, and {"copied": bool} when a text was to be
     put on the clipboard."""
 
-    forms = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
+    schemas = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
     _esm = "\n".join(
         (HERE / name).read_text()
         for name in ("reconnect.js", "offline.js", "drop_stale_writes.js", "guard_layout.js", "browser.js")
@@ -37,7 +37,7 @@ class Browser(Heard, JSComponent):
         """Show "?a=1&b=2" in the address bar without a reload; `push` makes it a new entry of the history."""
         self._send_msg({"link": query, "push": push})
 
-    def hear(self, data) -> None:
+    def handle_message(self, data) -> None:
         self.on_message(data)
 
 

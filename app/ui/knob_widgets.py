@@ -76,8 +76,8 @@ def logarithmic(knob: Knob) -> list[float]:
     return [0.0, *stops] if knob.scale == "log0" else stops
 
 
-def widget(knob: Knob, turned: Callable[[str, Any], None], kit=pmui):
-    """The widget of `knob`; `turned(name, value)` hears of every move of the user's. kit: the module that the widget is
+def widget(knob: Knob, on_knob: Callable[[str, Any], None], kit=pmui):
+    """The widget of `knob`; `on_knob(name, value)` hears of every move of the user's. kit: the module that the widget is
     from, panel_material_ui or panel.widgets."""
     label = knob.label or knob.name
     shared = {"label" if kit is pmui else "name": label, "value": knob.default, **WIDTH}
@@ -90,11 +90,11 @@ def widget(knob: Knob, turned: Callable[[str, Any], None], kit=pmui):
         made = kit.IntSlider(start=int(knob.low), end=int(SHOWN.get(knob.name, knob.high)), **shared)
     else:
         made = kit.FloatSlider(start=knob.low, end=knob.high, step=0.1, **shared)
-    made.param.watch(lambda event: turned(knob.name, event.new), "value")
+    made.param.watch(lambda event: on_knob(knob.name, event.new), "value")
     return made
 
 
-def place(made, knob: Knob, value: Any) -> None:
+def set_value(made, knob: Knob, value: Any) -> None:
     """Show `value` on the widget of `knob`, also where it lies between two stops."""
     if knob.scale in ("log", "log0") and value not in made.options:
         made.param.update(options=_stops(knob, value), value=value)

@@ -16,7 +16,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from app.server.messages import Heard, text
+from app.server.messages import CheckedMessages, text
 
 HERE = Path(__file__).parent
 CSS = """
@@ -66,7 +66,7 @@ _markdown.use(
 )
 
 
-class Text(Heard, JSComponent):
+class Text(CheckedMessages, JSComponent):
     """HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML. go: follows a link to a
     page of the app ("?page=...")."""
 
@@ -74,7 +74,7 @@ class Text(Heard, JSComponent):
     anchor = param.String(doc="The id of its element.")
     inside = param.Boolean(doc="Whether links to pages of the app are followed without a reload.")
 
-    forms = ({"go": text},)
+    schemas = ({"go": text},)
     _esm = HERE / "text.js"
     _stylesheets: ClassVar = [CSS]
 
@@ -82,7 +82,7 @@ class Text(Heard, JSComponent):
         super().__init__(inside=go is not None, **params)
         self.go = go
 
-    def hear(self, data) -> None:
+    def handle_message(self, data) -> None:
         if self.go:
             self.go(data["go"])
 

@@ -8,7 +8,7 @@ from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
 from stein_core.registry import FORCE_SCALES, METHODS
 
-SCALE = Knob("force_scale", "paper", label="force scale", choices=FORCE_SCALES, help="how alpha is counted")
+SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, help="mean or sum over particles")
 
 
 @METHODS.register(

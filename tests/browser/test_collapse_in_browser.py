@@ -103,7 +103,7 @@ def test_a_sweep_arrives_live_and_is_there_for_the_next_visitor(open_page):
     tab.wait(f"({CHART})()?.points.length === 2")
     assert [p["d"] for p in chart(tab)["points"]] == [5, 6]
     assert all(p["value"] == pytest.approx(float(p["law"]), rel=1e-3) for p in chart(tab)["points"])
-    assert tab.button("All runs are here").is_disabled()
+    assert tab.button("All runs are computed").is_disabled()
     other = open_page(TINY)
     says(other, "4 computed here")
     other.wait(f"({CHART})()?.points.length === 2")
@@ -204,13 +204,13 @@ def test_turning_to_the_page_from_another_one(open_page):
 
 def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link(open_page):
     tab = open_page()
-    tab.button("is the noise of 20 draws").click()
+    tab.button("its bias is sampling noise").click()
     tab.page.wait_for_url("**y=mean_location*")
     assert tab.page.get_by_text("Other settings").first.is_hidden()
     tab.choose("RESVGD", "What does not collapse?")
     tab.page.get_by_text("Other settings").first.click()
     tab.page.get_by_text("Ba et al.", exact=True).first.wait_for()
-    assert tab.page.get_by_text("step s costs s steps").is_hidden()
+    assert tab.page.get_by_text("step s costs as much").is_hidden()
     tab.choose("Ba et al.", "free")
     tab.page.wait_for_url("**method.damping=free*")
     tab.wait(f"({CHART})()?.dashes.includes('solid')")

@@ -22,6 +22,7 @@ from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
 from app.pages.collapse.laws import Curve
 from app.pages.collapse.series import Point, Series, names_of, place
 from app.ui.colours import COLOURS, GREY, TICKS, colours_of
+from stein_core import FORCE_SCALES
 
 # With 7 colours these are 56 series that differ.
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
@@ -267,4 +268,5 @@ def settings_of(series: Series) -> str:
     """A series' settings in words."""
     parts = [f"alpha {series.alpha:g}"] if series.alpha is not None else []
     parts += [name for name in (series.kernel, series.rule) if name]
-    return ", ".join(parts + ([f"{series.force_scale} scale"] if series.force_scale else [])) or "none"
+    attraction = [f"attraction: {FORCE_SCALES[series.force_scale].label}"] if series.force_scale else []
+    return ", ".join(parts + attraction) or "none"

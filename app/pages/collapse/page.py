@@ -21,21 +21,28 @@ from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
 from app.ui.job_bar import progress
+from app.ui.legend import legend, legend_pane
 
 BUTTON = {"size": "small", "margin": (4, 4)}
-DAMAGED = "The file of the runs computed on this machine was damaged: it is set aside, and a new one is begun."
+DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"
-PRESS = "Press Run for the points that are not there yet."
-KEY = (
-    "Solid: the exact law. Dashed: Ba et al.'s limit. {grey}Dotted: guides the eye. Pale large markers "
-    "are the shipped reference of {made}, small full ones were computed here; hollow ones did not converge, a cross "
-    "diverged. Bars: one standard deviation over the seeds, or both values of two seeds. Click a point to open its run."
+PRESS = "Press Run to compute the missing points."
+HINT = "Click a point to open its run."
+MARKS = (
+    ("line", "exact law"),
+    ("dashed", "limit by Ba et al."),
+    ("dotted", "joins points without a law"),
+    ("pale mark", "shipped, {made}"),
+    ("full mark", "computed here"),
+    ("hollow mark", "not converged"),
+    ("cross", "diverged"),
+    ("bar", "± 1 sd over the seeds (of two seeds: both values)"),
 )
-GREY = {
-    "Variance": "Grey: the exact variance. ",
-    "Frobenius distance": "Grey: what n exact draws give. ",
-    "Mean location": "Band: two standard deviations of the mean of n exact draws. ",
-    "Near-orthogonality": "",
+GREY = {  # what is grey, by the tab
+    "Variance": (("dash and dot", "exact variance"),),
+    "Frobenius distance": (("dash and dot", "n exact draws"),),
+    "Mean location": (("pale", "± 2 sd of the mean of n exact draws"),),
+    "Near-orthogonality": (),
 }
 
 
@@ -53,7 +60,7 @@ class Collapse:
         self.found = None  # what was looked up and is not drawn yet
         self.arrived = False  # whether the browser has the page: news can overtake a page that is still on its way,
         self.loaded = False  # and is dropped until the document is loaded
-        self.post = Mailbox(soon(pn.state.curdoc), self.told)
+        self.post = Mailbox(soon(pn.state.curdoc), self.on_news)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
         self.replay = Replay(self.post)
@@ -80,6 +87,7 @@ class Collapse:
                 pmui.FlexBox(self.run, self.cancel, self.bar, self.reading, align_items="center"),
                 pmui.FlexBox(self.tabs, self.variant, self.axes, self.exports, align_items="center"),
                 *self.panes.values(),
+                self.hint,
                 self.key,
                 self.replay.panel,
                 Arrival(lambda: self.post({"arrived": True})),
@@ -94,7 +102,7 @@ class Collapse:
     # ---- the pieces
 
     def _make_controls(self):
-        self.preset = pmui.Select(label="What to see", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
+        self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
         self.preset.param.watch(lambda event: self._load_preset(event.new), "value")
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(2, 10))
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 8))
@@ -102,7 +110,7 @@ class Collapse:
         self.settings = Settings(lambda grid: self._take(grid, self.axis, self.quantity), self._refuse)
         small = {"variant": "outlined", "size": "small", "margin": (2, 4), "sx": {"textTransform": "none"}}
         self.shows = pmui.FlexBox(
-            pmui.Typography("What the curves show:", variant="body2", margin=(6, 4, 2, 10)),
+            pmui.Typography("See in the curves:", variant="body2", margin=(6, 4, 2, 10)),
             *[
                 pmui.Button(
                     label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **small
@@ -112,7 +120,8 @@ class Collapse:
             ],
             align_items="center",
         )
-        self.key = pmui.Typography("", variant="caption", sizing_mode="stretch_width", margin=(0, 10))
+        self.hint = pmui.Typography(HINT, variant="caption", sizing_mode="stretch_width", margin=(0, 10))
+        self.key = legend_pane()
         self.run = pmui.Button(label="Run", icon="play_arrow", variant="contained", on_click=self._start, **BUTTON)
         self.cancel = pmui.Button(
             label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **BUTTON
@@ -229,7 +238,8 @@ class Collapse:
         self.settings.show(self.grid)
         tab = QUANTITIES[self.quantity][0]
         names = self._variants(tab)
-        self.key.object = KEY.format(made=shipped()["made"], grey=GREY[tab])
+        marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
+        self.key.object = legend(*marks, *GREY[tab])
         self.tabs.value, self.axes.value = tab, self.axis
         self.variant.param.update(
             options={QUANTITIES[name][2]: name for name in names}, value=self.quantity, visible=len(names) > 1
@@ -252,20 +262,20 @@ class Collapse:
         self._draw()
         for scale, pane in self.panes.items():
             pane.visible = scale == log
-        asked = self.asked = SimpleNamespace(
+        requested = self.requested = SimpleNamespace(
             grid=self.grid, quantity=self.quantity, axis=self.axis, keys=list(self.recipes)
         )
 
         def look_up():
-            curves = curves_of(asked.grid, asked.quantity, asked.axis)
-            laws = laws_of(asked.grid, asked.quantity, asked.axis)
-            return asked, {row["key"]: row for row in store().rows(asked.keys)}, curves, laws
+            curves = curves_of(requested.grid, requested.quantity, requested.axis)
+            laws = laws_of(requested.grid, requested.quantity, requested.axis)
+            return requested, {row["key"]: row for row in store().rows(requested.keys)}, curves, laws
 
         in_background(
             look_up,
             lambda found: self.post({"found": found}),
-            lambda text: self.post({"failed": (asked, text)}),
-            lambda: asked is self.asked,
+            lambda text: self.post({"failed": (requested, text)}),
+            lambda: requested is self.requested,
         )
         self._show_job()
 
@@ -279,7 +289,7 @@ class Collapse:
         active = bool(job and job.active)
         again = missing and len(self.shipped) == len(self.recipes)
         runs = f"{missing} run{'s' * (missing > 1)}"
-        label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are here"
+        label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are computed"
         if active:  # of these settings or of earlier ones
             label = (
                 f"Running {job.total} run{'s' * (job.total > 1)}{' of the earlier settings' * (self.ran != self.grid)}"
@@ -294,7 +304,7 @@ class Collapse:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             text = progress(job, "runs")
         elif job and job.state == "cancelled" and self.ran == self.grid:
-            text = f"cancelled: {job.done} of {job.total} runs are kept"
+            text = f"Cancelled: {job.done} of {job.total} runs are kept."
         elif job and job.state == "failed":
             self.error.param.update(object=html.escape(job.error), visible=True)
             self.job = None
@@ -308,12 +318,12 @@ class Collapse:
             self._draw()
             self._show_job()
 
-    def told(self, news: dict):
+    def on_news(self, news: dict):
         """From the threads, on the event loop."""
-        if "failed" in news and news["failed"][0] is self.asked:
+        if "failed" in news and news["failed"][0] is self.requested:
             self.error.param.update(object=html.escape(news["failed"][1]), visible=True)
         self.arrived |= "arrived" in news
-        if "found" in news and news["found"][0] is self.asked:
+        if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
         self._draw_found()
         if "recorded" in news:
@@ -323,7 +333,7 @@ class Collapse:
 
     def _leave(self):
         """The tab is closed: its sweep and its recording end."""
-        self.asked = None
+        self.requested = None
         self.replay.close()
         if self.job:
             self.job.cancel()

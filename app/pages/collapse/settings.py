@@ -9,26 +9,26 @@ from typing import Any, Callable
 import panel_material_ui as pmui
 
 from app.pages.collapse.grid import Grid, other_knobs, text_of, value_of
-from app.ui.knob_widgets import WIDTH, place, widget
+from app.ui.knob_widgets import WIDTH, set_value, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
 
 CHOICE = {"size": "small", **WIDTH}
-COST = "Resampled SVGD: a step is a whole round, and step s costs s steps of SVGD."
+COST = "A step of resampled SVGD is a whole round: step s costs as much as s steps of SVGD."
 
 
 class Settings:
-    """wished: hears the grid that the user's moves make; wrong: or every reason why they make none."""
+    """on_change: hears the grid that the user's moves make; on_problems: or every reason why they make none."""
 
-    def __init__(self, wished: Callable[[Grid], None], wrong: Callable[[list[str]], None]):
-        self.wished, self.wrong = wished, wrong
+    def __init__(self, on_change: Callable[[Grid], None], on_problems: Callable[[list[str]], None]):
+        self.on_change, self.on_problems = on_change, on_problems
         self.grid, self.quiet = Grid(), False
-        self.turned: dict[str, Any] = {}  # other knobs that wait until the rest makes a grid
+        self.pending: dict[str, Any] = {}  # other knobs that wait until the rest makes a grid
 
         def several(label, registry):
             return pmui.MultiChoice(label=label, options={e.label: e.name for e in registry.entries()}, **WIDTH)
 
         def listed(label):
-            return pmui.TextInput(label=label, placeholder="numbers with commas between", **CHOICE)
+            return pmui.TextInput(label=label, placeholder="numbers, with commas between them", **CHOICE)
 
         targets = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[0] < e.facts.dims[1]}
         self.inputs = {
@@ -38,7 +38,7 @@ class Settings:
             "alphas": listed("alpha"),
             "kernels": several("Kernels", KERNELS),
             "rules": several("Bandwidth rules", BANDWIDTHS),
-            "force_scales": several("How SMI counts alpha", FORCE_SCALES),
+            "force_scales": several("SMI's attraction", FORCE_SCALES),
             "seeds": listed("Seeds"),
             "target": pmui.Select(label="Target", options=targets, **CHOICE),
         }
@@ -62,7 +62,7 @@ class Settings:
 
     def show(self, grid: Grid) -> None:
         """The widgets of a grid, without that counting as the user's wish."""
-        self.grid, self.quiet, self.turned = grid, True, {}
+        self.grid, self.quiet, self.pending = grid, True, {}
         self._mark({})
         for name, made in self.inputs.items():
             value = getattr(grid, name)
@@ -74,30 +74,30 @@ class Settings:
         for name, made in self.others.items():
             made.visible = name in here
             if name in here:
-                place(made, here[name], chosen.get(name, here[name].default))
+                set_value(made, here[name], chosen.get(name, here[name].default))
         self.cost.visible = "resampled" in grid.methods
         self.more.visible = bool(here)
         self.quiet = False
 
-    def _moved(self, turned: dict[str, Any]):
+    def _moved(self, changed: dict[str, Any]):
         if self.quiet:
             return
-        self.turned |= turned
+        self.pending |= changed
         values, problems = self._read()
         self._mark(problems)
         if problems:
-            return self.wrong(list(problems.values()))
+            return self.on_problems(list(problems.values()))
         here = other_knobs(values["methods"], values["target"], values["kernels"])
-        knobs = {name: v for name, v in (dict(self.grid.knobs) | self.turned).items() if name in here}
+        knobs = {name: v for name, v in (dict(self.grid.knobs) | self.pending).items() if name in here}
         try:
             grid = Grid(**values, knobs=tuple(knobs.items()))
         except ValueError as error:  # each field is right, and together they are too much
-            self.wrong([str(error)])
+            self.on_problems([str(error)])
         else:
-            self.wished(grid)
+            self.on_change(grid)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What each field says, and by the field's name what is wrong with it."""
+        """What each field says, and by the field's name what is on_problems with it."""
         values, problems = {}, {}
         for name, made in self.inputs.items():
             try:

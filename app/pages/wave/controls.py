@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
 from app.pages.wave.setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
 from app.ui.job_bar import BUTTON
-from app.ui.knob_widgets import WIDTH, NumberField, place, widget
+from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core.experiments.wave import WIDTHS
 
 ORDER = (
@@ -34,17 +34,17 @@ ORDER = (
 
 
 class Controls:
-    """wished: hears the fields that the user has changed; refused: why a text gives no points."""
+    """on_change: hears the fields that the user has changed; on_refused: why a text gives no points."""
 
-    def __init__(self, wished: Callable[..., Any], refused: Callable[[str], None]):
-        self.refused, self.quiet = refused, False
+    def __init__(self, on_change: Callable[..., Any], on_refused: Callable[[str], None]):
+        self.on_refused, self.quiet = on_refused, False
 
         def moved(**change):
             if not self.quiet:
-                wished(**change)
+                on_change(**change)
 
         self.setup = WaveSetup()
-        self.preset = pmui.Select(label="What to see", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
+        self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
         self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
         self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in SHOWN}, **WIDTH)
@@ -79,7 +79,7 @@ class Controls:
         self.use = pmui.Button(
             label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON
         )
-        self.file = Upload(lambda content: self._read(content, moved), refused, label="CSV file", **WIDTH)
+        self.file = Upload(lambda content: self._read(content, moved), on_refused, label="CSV file", **WIDTH)
         self.sidebar = [
             self.preset,
             self.about,
@@ -94,7 +94,7 @@ class Controls:
         ]
 
         self.band = pmui.IntSlider(label="Band, %", start=5, end=99, width=150, margin=(0, 16))
-        self.noisy = pmui.Switch(label="of a new y (with noise) instead of f", margin=(4, 12))
+        self.noisy = pmui.Switch(label="Band of y (a new observation) instead of f", margin=(4, 12))
         self.reset_data = pmui.Button(
             label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **BUTTON
         )
@@ -112,7 +112,7 @@ class Controls:
             self.draws.param.update(value=setup.draws, visible="guide.width" in used)
             for name, made in self.knobs.items():
                 made.visible = name in used
-                place(made, all_knobs()[name], setup.value(name))
+                set_value(made, all_knobs()[name], setup.value(name))
             self.reset_data.disabled = setup.data == PAPER
             plain = replace(setup, steps=0, below=0, seed=0, data=PAPER)
             shown = [preset for preset in PRESETS if preset["setup"] == plain]
@@ -131,7 +131,7 @@ class Controls:
         try:
             points = read_points(text)
         except ValueError as error:
-            self.refused(str(error))
+            self.on_refused(str(error))
             self.text.error_state |= isinstance(text, str)  # else it was a file
         else:
             self.text.error_state = False

@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 
 from app.pages.wave.controls import Controls
 from app.pages.wave.nuts_panel import NutsPanel
-from app.pages.wave.parts import HELP, KEY, SWEEP, WIDTHS_KEY, table
+from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, WIDTH_MARKS, WIDTHS_HINT, table
 from app.pages.wave.recovery import Recovery
 from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
@@ -23,6 +23,7 @@ from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.ui.job_bar import BUTTON, Pausable
+from app.ui.legend import legend_pane
 from stein_core import device_name
 from stein_core.experiments.wave import GRID, dim_of
 
@@ -42,16 +43,16 @@ class WavePage:
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, soon(pn.state.curdoc)
         # Until the document is loaded Panel drops what changes, and the stage moves before that: news waits for it.
-        self.loaded = lambda told: self.later(lambda: pn.state.onload(told))
+        self.loaded = lambda call: self.later(lambda: pn.state.onload(call))
         self.setup, problems = WaveSetup.from_query(query)
         self.shown = False
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
         self.sessions: list[WaveSession] = []
         self.streamers: list[Streamer] = []
         self.playing, self.status, self.pace = {}, {}, PACE[3]
-        self.stage = WaveStage(self.heard, dark=shell.frame.dark_theme)
+        self.stage = WaveStage(self.on_message, dark=shell.frame.dark_theme)
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
-        self.post = Mailbox(self.loaded, self.told)
+        self.post = Mailbox(self.loaded, self.on_news)
         self.controls = Controls(self.take, self._refuse)
         here = Pausable(lambda: any(self.playing.values()), self.pause)
         self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm, here)
@@ -77,7 +78,8 @@ class WavePage:
                 pmui.FlexBox(*about_data, align_items="center"),
                 self.alarm,
                 self.stage,
-                pmui.Typography(KEY, margin=(0, 10), **caption),
+                pmui.Typography(HINT, margin=(0, 10), **caption),
+                legend_pane(MARKS),
                 pmui.FlexBox(*self.nuts.widgets, align_items="center"),
                 pmui.Grid(
                     pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
@@ -88,9 +90,10 @@ class WavePage:
                     container=True,
                     sizing_mode="stretch_width",
                 ),
-                pmui.Typography(WIDTHS_KEY + SWEEP + narrowing(shipped_rows("widths")), margin=(0, 10), **caption),
+                legend_pane(WIDTH_MARKS),
+                pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), margin=(0, 10), **caption),
                 self.recovery.panel,
-                pmui.Typography(HELP, margin=(4, 10), **caption),
+                pmui.Typography(f"{HELP} {KEYS}", margin=(4, 10), **caption),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -108,7 +111,7 @@ class WavePage:
         reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
         pace = pmui.DiscreteSlider(
-            label="Most steps per picture", options=PACE, value=self.pace, width=200, margin=(0, 16)
+            label="Steps per frame, at most", options=PACE, value=self.pace, width=200, margin=(0, 16)
         )
         pace.param.watch(self._pace, "value")
         self.reading = pmui.Typography("", variant="body2", margin=(8, 8))
@@ -172,7 +175,7 @@ class WavePage:
         self._show_setup()
         return True
 
-    def heard(self, message: dict):
+    def on_message(self, message: dict):
         """A message of the stage's: acknowledgements, data points and keys."""
         if "ready" in message:
             for streamer in self.streamers:
@@ -256,7 +259,7 @@ class WavePage:
     def _add(self, row: int, network: WaveSetup):
         self.streamers.append(Streamer(self.stage.send, self.later))
         streamer = self.streamers[row]
-        tell = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.told_of(row, news))
+        tell = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.on_session_news(row, news))
         session = WaveSession(network, streamer, tell, row, self.sessions[0] if row else None)
         self.sessions.append(session)
         self.playing[row] = True
@@ -292,7 +295,7 @@ class WavePage:
     def _alarm(self, text: str):
         self.alarm.param.update(object=html.escape(text), visible=bool(text))
 
-    def told_of(self, row: int, news: dict):
+    def on_session_news(self, row: int, news: dict):
         """From a session, on the event loop."""
         if "playing" in news:
             self.playing[row] = news["playing"]
@@ -303,16 +306,16 @@ class WavePage:
         if "status" in news:
             self.status[row] = news["status"]
 
-    def told(self, news: dict):
+    def on_news(self, news: dict):
         """From the threads, on the event loop."""
         if "alarm" in news:
             self._alarm(news["alarm"])
         if "nuts" in news:
-            self.nuts.told(*news["nuts"])
+            self.nuts.on_measured(*news["nuts"])
         if "gaps" in news:
             self.nuts.gaps = news["gaps"]
         if "recovery" in news:
-            self.recovery.told(news["recovery"])
+            self.recovery.on_rows(news["recovery"])
 
     def _leave(self):
         for session in self.sessions:

@@ -11,13 +11,12 @@ import panel_material_ui as pmui
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.session import Picture
-from app.pages.wave.setup import LONGEST, WaveSetup, label_of
+from app.pages.wave.setup import LONGEST, STEPS, WaveSetup, label_of
 from app.pages.wave.stage import COLOUR_OF
 from app.server.limits import LIMITS
-from app.server.messages import Heard, one_of
+from app.server.messages import CheckedMessages, one_of
 from app.ui.colours import GREY
 from app.ui.knob_widgets import WIDTH
-from stein_core.datasets import WAVE_REGIONS
 from stein_core.experiments.wave import GRID
 
 CHOICE = {"size": "small", **WIDTH}
@@ -26,51 +25,67 @@ PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
-        "text": "The paper's small network: 41 weights, five particles. It comes trained, 15,000 steps.",
+        "text": "The paper's small network of 41 weights comes trained. Drag a data point, and see the bands follow.",
     },
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
-        "text": "The paper's large network: 10,301 weights. SVGD's band closes between the data; a step takes longer.",
+        "text": "The paper's large network has 10,301 weights, so it trains slowly. See SVGD's band close between the data.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
-        "text": "Row one as above; below it the large network with 10 draws, which trains in what time is left.",
+        "text": "The small network is above, the large one below; it trains in the time that is left. Compare SVGD's two bands.",
     },
     {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
-        "text": "MAP knows of no uncertainty at all; the ensemble only of what it started with.",
+        "text": "MAP has no band at all. The band of the ensemble is only the spread of its start.",
     },
 ]
-KEY = (
-    "Thick line: mean. Dark and pale: 50 % and wide band. Thin lines: each particle's own curve. Grey: clusters of the "
-    "paper's data; dashed: NUTS's band. **Click or tap adds a point, drag moves it; Delete takes away the marked one, as a "
-    "tap does after *Delete points*.** Keyboard: Tab to the picture, ← → choose a point."
+HINT = (
+    "**Click or tap to add a point, and drag it to move it.** To delete it, select it and press Delete, or switch on "
+    "*Delete points* and tap it."
 )
-WIDTHS_KEY = (
-    "The collapse: mean width of the 90 % band of f between the clusters, against the number of weights. Full marks: what "
-    "you have trained, at its last step; crosses: NUTS. A band without width has no place here. "
+MARKS = (
+    ("line", "mean"),
+    ("dark", "50 % band"),
+    ("pale", "band of the chosen %"),
+    ("thin line", "curve of each particle"),
+    ("pale", "clusters of the paper's data (grey)"),
+    ("dashed", "NUTS's band"),
+    ("dotted", "chains of NUTS that disagree"),
 )
-SWEEP = "Pale: the shipped sweep, 15,000 steps, mean and standard deviation over seeds. "
+WIDTHS_HINT = (
+    "The figure shows the mean width of the 90 % band of f between the clusters. MAP is not shown: its band has width 0, "
+    "and the axis is logarithmic. "
+)
+WIDTH_MARKS = (
+    ("full mark", "trained here, at its last step"),
+    ("pale mark", f"shipped sweep, {STEPS:,} steps"),
+    ("bar", "± 1 sd over seeds"),
+    ("cross", "NUTS"),
+)
 HELP = (
-    "The band of f is what the network may be; the band of y adds the noise of a new observation. LPPD: log predictive "
-    "density of the wave's test points, higher is better; coverage: share of 120 of them within the band of y. Both "
-    "are about the paper's wave, whatever your data. **Space** plays and pauses, **→** steps, **R** trains from scratch."
+    "The band of f shows where the curve may be; the band of y adds the noise of a new observation. The table is about the "
+    "paper's wave, whatever your data; hover a column's name to see what it is."
 )
+KEYS = "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **← →** select a point"
+# (head of a column, where its test points lie) of each of WAVE_REGIONS.
+REGION_TEXTS = (("inside", "inside the clusters"), ("between", "between the clusters"), ("everywhere", "everywhere"))
 CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 12.5px}
-.wave th {font-weight: 500; text-align: right; vertical-align: bottom; line-height: 1.25; padding: 2px 6px; border-bottom: 1px solid #80808080}
+.wave th {font-weight: 500; text-align: right; vertical-align: bottom; line-height: 1.25; padding: 2px 6px;
+  border-bottom: 1px solid #80808080}
 .wave td {text-align: right; white-space: nowrap; padding: 2px 6px; font-variant-numeric: tabular-nums}
 .wave th:first-child, .wave td:first-child {text-align: left}
 .wave i {display: inline-block; width: 10px; height: 10px; margin-right: 6px}
 .scroll {overflow-x: auto}</style>"""
 
 
-class Upload(Heard, pmui.FileInput):
+class Upload(CheckedMessages, pmui.FileInput):
     """One file of at most LIMITS.upload_mb, which comes in parts. chosen: gets its bytes; refused: why there are none."""
 
-    forms = (
+    schemas = (
         {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
         {"status": one_of("initializing", "finished", "error")},
     )
@@ -80,7 +95,7 @@ class Upload(Heard, pmui.FileInput):
         self.chosen, self.refused = chosen, refused
         self.parts, self.received = [], 0
 
-    def hear(self, data) -> None:
+    def handle_message(self, data) -> None:
         status = data["status"]
         if status == "upload_event":
             self.received += len(data["data"])
@@ -90,9 +105,7 @@ class Upload(Heard, pmui.FileInput):
         content, size = b"".join(self.parts), self.received
         self.parts, self.received = [], 0
         if status == "error" or size > LONGEST:  # the browser refuses a large one, if it is an honest one
-            self.refused(
-                f"This file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB)."
-            )
+            self.refused(f"The file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB).")
         elif status == "finished":
             self._send_msg(data)
             self.chosen(content)
@@ -101,14 +114,18 @@ class Upload(Heard, pmui.FileInput):
 def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:
     """The read-outs as HTML, a row a method, NUTS last; network by network."""
     first = next(picture for picture in pictures if picture).setup
-    heads = [
-        "",
-        *(f"LPPD {region}" for region in WAVE_REGIONS),
-        "width inside",
-        "width between",
-        "÷ NUTS",
-        f"{100 * first.probability:.0f} % covers",
-        "steps/s alone",
+    percent = f"{100 * first.probability:.0f} %"
+    heads = [  # with what the pointer shows
+        ("", ""),
+        *(
+            (f"LPPD, {text}", f"log predictive density of the wave's test points {where}; higher is better")
+            for text, where in REGION_TEXTS
+        ),
+        ("width inside", f"mean width of the {percent} band of f inside the clusters"),
+        ("width between", f"mean width of the {percent} band of f between the clusters"),
+        ("width relative to NUTS", "width between, divided by that of NUTS"),
+        (f"in {percent} band", f"share of 120 observations of the wave that lie within the {percent} band of y"),
+        ("steps/s", "steps a second of this method's own training time"),
     ]
     rows = []
     for picture, known in zip(pictures, nuts):
@@ -126,7 +143,7 @@ def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -
             )
         if known:
             rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+    head = "".join(f'<th title="{html.escape(tip)}">{html.escape(text)}</th>' for text, tip in heads)
     return f'{CSS}<div class="scroll"><table class="wave"><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
@@ -158,7 +175,8 @@ def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
                 for text, now, usual in zip(("noise", "prior", "data"), setup.posterior()[1:], plain.posterior()[1:])
                 if now != usual
             ]
-            return f"No NUTS band: the {' and '.join(changed)} differ{'s' * (changed != ['data'] and len(changed) == 1)} from the shipped reference's."
+            verb = "differs" if len(changed) == 1 and changed != ["data"] else "differ"
+            return f"No NUTS band: the {' and '.join(changed)} {verb} from the shipped reference's."
         return f"No NUTS band: none is shipped for width {setup.width}."
     about, where = nuts.about, nuts.disagree
     text = (

@@ -13,7 +13,7 @@ from app.pages.wave.measures import Seen
 from app.pages.wave.nuts import Compared
 from app.pages.wave.setup import SHOWN, WaveSetup, label_of
 from app.server.loop import Unbusy
-from app.server.messages import Heard, flag, number, one_of, pairs, whole
+from app.server.messages import CheckedMessages, flag, number, one_of, pairs, whole
 from app.ui.colours import COLOURS, colours_of
 from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
@@ -38,7 +38,7 @@ def title_of(setup: WaveSetup) -> str:
     return f"h = {setup.width}, {dim_of(setup.width):,} weights"
 
 
-class WaveStage(Unbusy, Heard, JSComponent):
+class WaveStage(Unbusy, CheckedMessages, JSComponent):
     """A panel for each method, a row for each network, sharing axes and data points.
 
     on_message: gets every message dict of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
@@ -51,7 +51,12 @@ class WaveStage(Unbusy, Heard, JSComponent):
     erasing = param.Boolean(default=False, doc="A click or a tap on a point takes it away.")
     dark = param.Boolean(default=False)
 
-    forms = ({"ack": number, "row": whole}, {"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
+    schemas = (
+        {"ack": number, "row": whole},
+        {"ready": flag},
+        {"points": pairs},
+        {"key": one_of("space", "right", "r")},
+    )
     _esm = "\n".join(
         file.read_text() for file in (*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js")
     )
@@ -102,7 +107,7 @@ class WaveStage(Unbusy, Heard, JSComponent):
         """Have the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
-    def hear(self, data: dict) -> None:
+    def handle_message(self, data: dict) -> None:
         if "points" in data:
             self._there = [(float(x), float(y)) for x, y in data["points"]]
             data = {"points": self._there}

@@ -147,5 +147,5 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
             differ.append(f"{label_of(method)}'s {'narrows' if narrows else 'does not'}")
     seeds = max(map(len, ratios.values()))
     said = "The SMI paper says that SVGD's and ASVGD's band narrows and SMI's does not"
-    judged = f"**{said}; here {' and '.join(differ)}.**" if differ else f"{said}; so it is here."
+    judged = f"**{said}; here {' and '.join(differ)}.**" if differ else f"{said}; our runs agree."
     return f"Width at h = {TWO_ROWS[1]} over that at h = {TWO_ROWS[0]}, mean ± sd of {seeds} seeds: {', '.join(words)}. {judged}"
