@@ -1,13 +1,19 @@
-"""What we work around in Bokeh and Tornado is still there. Where one of these tests fails, a release has mended it: delete
-the function that the test names, and the test. Panel's are in test_upstream_panel.py, those of the browser in
-browser/test_upstream_in_browser.py."""
+"""The faults of Bokeh and Tornado that we work around are still there.
 
+If one of these tests fails, a release has mended the fault: delete the function that the test names, its row in WORKAROUNDS,
+and the test. Panel's faults are in test_upstream_panel.py, those of the browser in browser/test_upstream_in_browser.py.
+"""
+
+import importlib
+import inspect
 import re
 import socket
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -192,3 +198,22 @@ def test_bokeh_warns_of_a_model_that_it_knows():
         expect_known_models()
         Deserializer([model]).decode(described)
     assert len(heard) == 1
+
+
+def test_every_work_around_is_in_the_table_and_has_a_test():
+    root = Path(__file__).parents[1]
+    tests = "".join(file.read_text() for file in (root / "tests").glob("**/test_upstream*.py"))
+    for one in patches.WORKAROUNDS:
+        path, _, name = one.where.rpartition(" ")
+        if one.where.endswith(".js"):
+            assert (root / one.where).exists() and one.where in tests, one.where
+            continue
+        module = importlib.import_module((path or "app/server/patches.py").removesuffix(".py").replace("/", "."))
+        assert hasattr(module, name) and f"{module.__name__}.{name}" in tests, one.where
+        package, version = one.package.split(" ")
+        assert metadata.version(package) and version[0].isdigit()
+    public = {
+        name for name, one in vars(patches).items() if inspect.isfunction(one) and one.__module__ == patches.__name__
+    }
+    listed = {one.where for one in patches.WORKAROUNDS}
+    assert {name for name in public if not name.startswith("_")} - {"apply"} <= listed

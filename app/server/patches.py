@@ -1,14 +1,17 @@
-"""What the server needs beyond Panel's defaults. In a module of its own, since Panel clears a script's globals when
-its session ends."""
+"""Work around faults of Panel, Bokeh and Tornado. WORKAROUNDS lists all of them.
+
+The functions have a module of their own, because Panel clears the globals of a script when its session ends.
+"""
 
 import asyncio
-import logging
 import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import Context
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from bokeh.application.handlers import code
@@ -22,7 +25,6 @@ from panel.reactive import Syncable
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
-log = logging.getLogger(__name__)
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error = ErrorMessage.create.__func__
 _parse_url_path = ComponentResourceHandler.parse_url_path
@@ -30,13 +32,12 @@ _validate_absolute_path = StaticFileHandler.validate_absolute_path
 
 
 def hear_at_once() -> None:
-    """Panel collects the browser's changes for 50 ms."""
+    """Handle a change as soon as it arrives."""
     Syncable._debounce = 0
 
 
 def send_at_once() -> None:
-    """Bokeh leaves Nagle's algorithm on, and three small writes a message then wait for the browser's delayed
-    acknowledgement: about 40 ms a round trip instead of 6."""
+    """Turn Nagle's algorithm off for the websockets."""
 
     def open_(self, *arguments, **keywords):
         self.set_nodelay(True)
@@ -46,14 +47,12 @@ def send_at_once() -> None:
 
 
 def expect_known_models() -> None:
-    """A browser may describe a model that it was given a moment ago as if the server had never seen it. Bokeh warns, and
-    takes its own."""
+    """Do not warn when a browser describes a model that the server knows: Bokeh then takes the server's."""
     warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
 
 
 def expect_failed_writes() -> None:
-    """A tab that closes in the middle of a message is no error: Panel leaves the exception of what it has begun to write
-    unread, and asyncio would log it with a traceback. Everything else is logged as before."""
+    """Do not log that a tab was closed in the middle of a message. All other exceptions are logged as before."""
 
     def handle(loop, context):
         if not isinstance(context.get("exception"), WebSocketClosedError):
@@ -63,7 +62,7 @@ def expect_failed_writes() -> None:
 
 
 def expect_late_messages() -> None:
-    """What a closed tab said just before, and was not yet heard, is no error either."""
+    """Drop a message of a tab that has been closed since it was sent."""
 
     async def on_message(self, fragment):
         if self.connection is None or self.connection._session is not None:
@@ -73,7 +72,7 @@ def expect_late_messages() -> None:
 
 
 def expect_second_closing() -> None:
-    """Nor that its connection is closed twice, when it breaks while it is read and written."""
+    """Ignore the second closing of a connection, which breaks while it is both read and written."""
 
     def on_close(self):
         if self.connection is None or self.connection._session is not None:
@@ -83,7 +82,7 @@ def expect_second_closing() -> None:
 
 
 def keep_tracebacks() -> None:
-    """Who sends nonsense is not told our paths: Bokeh answers a message that fails with the traceback, which the log has."""
+    """Send no traceback to the browser. The log has it."""
 
     def create(cls, request_id, text, **metadata):
         message = _create_error(cls, request_id, text, **metadata)
@@ -94,8 +93,7 @@ def keep_tracebacks() -> None:
 
 
 def import_nothing() -> None:
-    """Panel answers /components/MODULE/... and for that imports, and so executes, whatever module a visitor names. What our
-    pages need is imported when the server starts; of others, and of what Panel fails on, there is nothing to be found."""
+    """Answer 404 to /components/MODULE/... unless the module is imported already and Panel finds the resource."""
 
     def parse_url_path(self, path):
         if path.partition("/")[0] not in sys.modules:
@@ -111,7 +109,7 @@ def import_nothing() -> None:
 
 
 def expect_null_bytes() -> None:
-    """A file whose name has a null byte is not there; Tornado fails on it."""
+    """Answer 404 to a file name with a null byte."""
 
     def validate_absolute_path(self, root, absolute_path):
         if "\0" in absolute_path:
@@ -122,14 +120,12 @@ def expect_null_bytes() -> None:
 
 
 def leave_links_alone() -> None:
-    """Our pages read their links and say what is wrong in them. Panel would take numbers from them first, and show nothing
-    at all where one has 5,000 digits or is "²"."""
+    """Leave the fields of a link as texts. Our pages parse them and say what is wrong."""
     location.parse_query = lambda query: dict(parse_qsl(query[1:]))
 
 
 def keep_documents_apart() -> None:
-    """Bokeh notes in a list, shared by all threads, which page a callback belongs to, and leaves it there where the callback
-    fails. So a page could be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever."""
+    """Note the current document for each thread, and forget it if a callback fails."""
 
     class Documents(threading.local):
         def __init__(self):
@@ -156,8 +152,11 @@ def keep_documents_apart() -> None:
 
 
 def stay_local(document) -> None:
-    """Style sheets from this server, also where a busy one answers so late that the page's session has expired: it is
-    then built anew without the step in which Panel says where they are, and Panel would ask a CDN."""
+    """Load the style sheets of a page from this server, also if its session has expired before the page was served.
+
+    Args:
+        document: Bokeh document of the page.
+    """
     import panel as pn
     from panel.io.resources import LOCAL_DIST
 
@@ -166,26 +165,156 @@ def stay_local(document) -> None:
 
 
 def begin_busy_cleanup() -> None:
-    """On the event loop, before the first visitor comes: Panel's clearing away of old busy events is a task for ever, and
-    would keep the page in whose context it begins."""
+    """Start Panel's task that removes old busy events, outside the context of any page.
+
+    Call it on the event loop before the first visitor comes.
+    """
     import panel as pn
 
     Context().run(pn.state._schedule_busy_cleanup)
 
 
-def apply() -> None:
-    """Apply every patch of the server, once, before the first visitor comes."""
-    for patch in (
-        hear_at_once,
+class Workaround(NamedTuple):
+    """One fault of a library, and what we do about it.
+
+    Args:
+        where: the function of this module, or the file (and name) elsewhere.
+        package: the library, with the newest version in which tests/test_upstream*.py show the fault.
+        breaks: what breaks without the work-around.
+        issue: upstream issue about this fault; "" if we know none.
+        apply: patches the library for the whole server; None if each page or browser calls the work-around itself.
+    """
+
+    where: str
+    package: str
+    breaks: str
+    issue: str = ""
+    apply: Callable[[], None] | None = None
+
+
+def _here(patch: Callable[[], None], package: str, breaks: str, issue: str = "") -> Workaround:
+    return Workaround(patch.__name__, package, breaks, issue, patch)
+
+
+# When a test named test_upstream* fails, a release has mended the fault: delete the row, its code and the test.
+WORKAROUNDS = (
+    _here(hear_at_once, "panel 1.9.4", "Panel collects a browser's changes for 50 ms, so every slider lags."),
+    _here(
         send_at_once,
+        "bokeh 3.9.2",
+        "Nagle's algorithm is on. The three small writes of a message wait for the browser's delayed acknowledgement: "
+        "about 40 ms for a round trip instead of 6.",
+    ),
+    _here(
         expect_failed_writes,
+        "panel 1.9.4",
+        "A tab that closes in the middle of a message leaves a traceback in the log: Panel never reads the exception of "
+        "the write that it has begun.",
+        "https://github.com/holoviz/panel/issues/3341",  # closed, but still so
+    ),
+    _here(
         expect_late_messages,
+        "bokeh 3.9.2",
+        "The last message of a closed tab fails with an AssertionError and a traceback in the log.",
+    ),
+    _here(
         expect_second_closing,
+        "bokeh 3.9.2",
+        "A connection that breaks while it is read and written is closed twice; the second time fails with an "
+        "AssertionError.",
+    ),
+    _here(
         leave_links_alone,
+        "panel 1.9.4",
+        'Panel turns fields of a link into numbers. The page stays blank if one has 5,000 digits or is "²".',
+    ),
+    _here(
         keep_tracebacks,
+        "bokeh 3.9.2",
+        "The answer to a message that fails has the traceback, and so the server's paths.",
+    ),
+    _here(
         keep_documents_apart,
+        "bokeh 3.9.2",
+        "All threads share one stack of current documents, and a callback that fails leaves its document there. A page "
+        "may be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever.",
+    ),
+    _here(
         import_nothing,
-        expect_null_bytes,
+        "panel 1.9.4",
+        "Panel imports, and so executes, whatever module a visitor names in /components/MODULE/...",
+    ),
+    _here(expect_null_bytes, "tornado 6.6.1", "A file name with a null byte gives a traceback instead of a 404."),
+    _here(
         expect_known_models,
-    ):
-        patch()
+        "bokeh 3.9.2",
+        "The log warns of a known reference when a browser describes a model that it has only just received.",
+        "https://github.com/bokeh/bokeh/pull/12915",
+    ),
+    Workaround(
+        "stay_local",
+        "panel 1.9.4",
+        "If the server is so busy that a session expires before its page is served, the page is rebuilt without the "
+        "address of the style sheets and asks a CDN.",
+    ),
+    Workaround(
+        "begin_busy_cleanup",
+        "panel 1.9.4",
+        "Panel's task that removes old busy events runs for ever in the context of the first page, which it keeps.",
+    ),
+    Workaround(
+        "app/notebook.py stay_offline",
+        "panel 1.9.4",
+        "Jupyter loads style sheets of Panel from a CDN in spite of inline=True.",
+        "https://github.com/holoviz/panel/issues/5167",
+    ),
+    Workaround(
+        "app/server/loop.py soon",
+        "bokeh 3.9.2",
+        "add_next_tick_callback is not thread-safe: Bokeh may lose a callback of another thread.",
+        "https://github.com/bokeh/bokeh/issues/4000",  # names the missing lock, and IOLoop.add_callback instead
+    ),
+    Workaround(
+        "app/server/loop.py Unbusy",
+        "panel 1.9.4",
+        "Each message of a browser sets `busy` for all visitors, a third of the time of an acknowledgement.",
+    ),
+    Workaround(
+        "app/server/memory.py Garbage",
+        "panel 1.9.4",
+        "Panel starts a full garbage collection five seconds after a page was closed, which freezes all pages.",
+        "https://github.com/holoviz/panel/pull/6518",
+    ),
+    Workaround(
+        "app/server/memory.py detach_busy",
+        "panel-material-ui 0.16.6",
+        "Every Page subscribes to the server's `busy` for ever, which keeps it in memory.",
+    ),
+    Workaround(
+        "app/server/memory.py forget_page",
+        "panel 1.9.4",
+        "Panel keeps the notification area of every page, and its document, for ever.",
+    ),
+    Workaround(
+        "app/ui/drop_stale_writes.js",
+        "panel 1.9.4",
+        "A React widget writes an older value back after the server has set a newer one: a knob turns back.",
+    ),
+    Workaround(
+        "app/ui/reconnect.js",
+        "bokeh 3.9.2",
+        "A connection that was cut within a message never works again, and sending without an open socket throws.",
+    ),
+    Workaround(
+        "app/ui/guard_layout.js",
+        "bokeh 3.9.2",
+        "A figure that is added to a page is measured before it has a layout, and BokehJS throws.",
+    ),
+)
+
+
+def apply() -> None:
+    """Apply the patches for the whole server, once, before the first visitor comes."""
+    for workaround in WORKAROUNDS:
+        if workaround.apply:
+            workaround.apply()

@@ -1,8 +1,7 @@
-// Panel's React widgets keep a copy of every property and write it to the model once React comes round to it. Where the
-// server has set the property again meanwhile, the older value goes back to it as if the user had chosen it: a run's
-// knob turns back, a rewind stops it. Such a write is dropped: the server has replaced its value, and since the older
-// value came the user has touched nothing. (A script of the page that sets what the server sets too would be dropped as
-// well: there is none.)
+// React widgets may write a stale value back to the server, as if the user had chosen it: a knob turns back, a rewind stops
+// a run. Drop a write if the server has set a newer value since and the user has not touched anything. (This would also drop
+// the write of a script that sets a property which the server sets too. There is no such script.)
+// No upstream issue known; Panel 1.9.4.
 const {HasProps} = globalThis.Bokeh?.require?.("core/has_props") ?? {};
 if (HasProps && !HasProps.prototype.echoless) {
   const {setv} = HasProps.prototype, told = new WeakMap(), KEPT = 10;
@@ -15,7 +14,7 @@ if (HasProps && !HasProps.prototype.echoless) {
     const known = told.get(model) ?? {};
     told.set(model, known);
     for (const [name, value] of Object.entries(changes)) {
-      const table = typeof value === "object" && value !== null && !Array.isArray(value);  // not worth keeping alive
+      const table = typeof value === "object" && value !== null && !Array.isArray(value);  // not worth keeping in memory
       if (!table) known[name] = [...known[name] ?? [], {value, at: performance.now()}].slice(-KEPT);
     }
   }

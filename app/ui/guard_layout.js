@@ -1,4 +1,5 @@
-// A figure on a page that was added later is measured before it has a layout, and Bokeh then throws an error.
+// BokehJS measures a figure that was added to the page before the figure has a layout, and throws.
+// No upstream issue known; Bokeh 3.9.2.
 {
   const Figure = Bokeh.Models.get("Plot").prototype.default_view.prototype;
   if (!Figure.unlaid) {

@@ -1,5 +1,5 @@
-// While the connection to the server is cut, a grey sheet lies over the page: what is clicked or typed there would be
-// lost. The messages about the connection stay above it and can be clicked.
+// Cover the page with a grey sheet while there is no connection to the server, because clicks and keys would be lost.
+// The messages about the connection stay above the sheet and can be clicked. Bokeh 3.9.2 has no such sheet.
 const {ClientConnection: Connection} = globalThis.Bokeh?.require?.("client/connection") ?? {};
 if (Connection && !Connection.prototype.sheeted) {
   const {connect, _schedule_reconnect: lost} = Connection.prototype;

@@ -1,6 +1,6 @@
-// Two mends of Bokeh's client for connections that are cut. One cut between two parts of a message leaves its receiver
-// waiting for the rest, and it then refuses the next connection's first message for ever: every connection starts with
-// a fresh receiver. And what is said while there is no open socket is lost quietly instead of thrown.
+// Two corrections of Bokeh's client. If a connection is cut within a message, the receiver waits for the rest and refuses
+// the first message of every later connection, so each connection gets a new receiver. Sending without an open socket
+// throws, so such a message is dropped. No upstream issue known; Bokeh 3.9.2.
 const {ClientConnection} = globalThis.Bokeh?.require?.("client/connection") ?? {};
 if (ClientConnection && !ClientConnection.prototype.mended) {
   const {connect, send} = ClientConnection.prototype;
