@@ -57,9 +57,9 @@ def on_server_loaded(server_context):
 def keep_buffers():
     """Let glibc keep freed memory in the process.
 
-    By default glibc returns the arrays of every step to Linux. Getting them back costs a sixth of a step of 4,000 particles.
-    All threads share one pool, because the pools of single threads cannot grow so large. The process then keeps its peak
-    memory, so only servers that allow that many particles do this.
+    By default glibc returns the arrays of every step to Linux. Getting them back costs a sixth of a step of 4,000
+    particles. All threads share one pool, because the pools of single threads cannot grow so large. The process then
+    keeps its peak memory, so only servers that allow that many particles do this.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         trim_threshold, mmap_threshold, arenas = -1, -3, -8  # as in glibc's malloc.h
@@ -69,7 +69,8 @@ def keep_buffers():
 
 
 def on_server_unloaded(server_context):
-    """End the process at once. Python's own exit would abort if a thread is compiling. All results are on disk already."""
+    """End the process at once. Python's own exit would abort if a thread is compiling. All results are on disk
+    already."""
     from app.server.jobs import stop
 
     stop()

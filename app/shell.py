@@ -37,13 +37,11 @@ DARK = {
 }
 
 # The pages: key in the link -> (label, build). A page is one file or folder in app/pages and one entry here.
-# build(shell, query) returns an object with
-# - sidebar, main: lists of components; if `sidebar` is empty, the page has none;
-# - show(), hide(): it comes on screen (the first time too) or leaves it; a hidden page does no work;
-# - refresh(): called twice a second while the page is shown;
-# - link() -> "a=1&b=2", which repeats what is shown; `query` holds the fields of such a link as strings;
-# - open(query), optional: show another link of this page.
-# A page may use shell.frame (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
+# build(shell, query) returns an object with - sidebar, main: lists of components; if `sidebar` is empty, the page has
+# none; - show(), hide(): it comes on screen (the first time too) or leaves it; a hidden page does no work; - refresh():
+# called twice a second while the page is shown; - link() -> "a=1&b=2", which repeats what is shown; `query` holds the
+# fields of such a link as strings; - open(query), optional: show another link of this page. A page may use shell.frame
+# (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
 # shell.go("?page=key&a=1").
 PAGES = {
     "index": ("Start", Index),

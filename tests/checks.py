@@ -1,4 +1,5 @@
-"""Names of JAX's compile events, comparisons of frames, a loop for coroutines and a server's session, shared by the tests."""
+"""Names of JAX's compile events, comparisons of frames, a loop for coroutines and a server's session, shared by the
+tests."""
 
 import asyncio
 import time
@@ -22,7 +23,8 @@ ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
 
 @lru_cache
 def lazy(spec: Spec) -> Stepper:
-    """A Stepper that compiles what a test uses and no more: `compile` has the whole ready, which takes twice as long."""
+    """A Stepper that compiles what a test uses and no more: `compile` has the whole ready, which takes twice as
+    long."""
     return Stepper(spec)
 
 
@@ -61,7 +63,8 @@ def until(happened, seconds=180):
 
 @contextmanager
 def session_of(document):
-    """A server's session of this document, on the loop that runs, begun as Bokeh does when the document has been made."""
+    """A server's session of this document, on the loop that runs, begun as Bokeh does when the document has been
+    made."""
     context = BokehSessionContext("one", None, document)
     context._request = SimpleNamespace(arguments={}, cookies={}, headers={})
     document._session_context = weakref.ref(context)

@@ -45,7 +45,8 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
     """Each module starts without the last one's programs: every compiled one takes memory maps, of which a process has
-    65,530 on Linux, and XLA crashes without a word when there are no more. And without what its lessons have registered."""
+    65,530 on Linux, and XLA crashes without a word when there are no more. And without what its lessons have
+    registered."""
     registries = [each for each in vars(stein_core).values() if isinstance(each, Registry)]
     entries = [dict(registry._entries) for registry in registries]
     yield

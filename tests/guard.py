@@ -58,8 +58,8 @@ sys.addaudithook(_audit)  # for good: Python has no way to take it away
 
 @contextmanager
 def guarded(*folders):
-    """Fails if what is done meanwhile writes a file outside these folders and the cache (or reads one outside them, the project
-    and Python's own), starts a process, executes or unpickles anything, or takes longer than PATIENCE."""
+    """Fails if what is done meanwhile writes a file outside these folders and the cache (or reads one outside them, the
+    project and Python's own), starts a process, executes or unpickles anything, or takes longer than PATIENCE."""
 
     def late(*_):
         raise TimeoutError(f"not done after {PATIENCE} s")

@@ -108,7 +108,8 @@ def norms_of(recipe, steps, changes=()):
 
 
 def fires_by_means(norms, since, least):
-    """The first multiple of 35 at which the mean of 35 norms exceeds that of 350; looks at the stage from `since` on."""
+    """The first multiple of 35 at which the mean of 35 norms exceeds that of 350; looks at the stage from `since`
+    on."""
     for end in range(since + max(least, 350), len(norms) + 1):
         blocks = (end - since) % 35 == 0
         if blocks and np.mean(norms[end - 35 : end]) > np.mean(norms[end - 350 : end]) * (1 - 1e-6):
@@ -135,8 +136,8 @@ def fires_by_recursion(norms, since, least):
 
 
 def test_the_means_rule_on_the_recorded_norms():
-    """A noisy method, and a seed at which its norms stay far from where rounding, which grows from step to step, decides. A
-    guide's draws make a stage longer."""
+    """A noisy method, and a seed at which its norms stay far from where rounding, which grows from step to step,
+    decides. A guide's draws make a stage longer."""
     recipe, shortest = replace(five("smi"), seed=2), 490
     result = run_batch([recipe], replace(SHORT, noisy=shortest, most=1400))[0]
     changes = tuple(tuple(c) for c in result["changes"])

@@ -155,7 +155,8 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
 
 def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_last_program():
     steppers = [Stepper(Spec("oring", method=method, capacity=8)) for method in ("svgd", "ensemble")]
-    recipe._target.cache_clear()  # another could be there by now; and what is built while a program is traced is of no use later
+    # Another could be there by now; and what is built while a program is traced is of no use later.
+    recipe._target.cache_clear()
     frames = [stepper.look(stepper.reset(0, {}), {}) for stepper in steppers]
     assert frames[0].metrics["ksd"] == frames[1].metrics["ksd"] > 0
     target_of(steppers[0].spec).log_density(frames[0].particles[0])

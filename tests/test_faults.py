@@ -28,7 +28,8 @@ from stein_core.sweep.grids import SWEEPS, run_sweep
 from stein_core.sweep.store import Store
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
-         Spec("gaussian", 2, "smi", draws=10, capacity=256), Spec("gaussian", 50, "smi", draws=100, capacity=32)]  # fmt: skip
+         Spec("gaussian", 2, "smi", draws=10, capacity=256),
+         Spec("gaussian", 50, "smi", draws=100, capacity=32)]  # fmt: skip
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.target}-{s.dim}-{s.method}-{s.capacity}")

@@ -203,7 +203,7 @@ with set_curdoc(Document()), use_host(NotebookHost(lambda call: call())):
         pass
     assert len(chart.figure) == 1, chart.problem
     chart.get_root()
-large = ("jax", "numpyro", "scipy", "pandas", "matplotlib", "holoviews", "bokeh", "panel_material_ui", "app", "stein_core")
+large = "jax numpyro scipy pandas matplotlib holoviews bokeh panel_material_ui app stein_core".split()
 print(sorted(name for name in set(sys.modules) - before if name.split(".")[0] in large), flush=True)
 os._exit(0)  # as the server does
 """
@@ -211,7 +211,7 @@ os._exit(0)  # as the server does
 
 @pytest.mark.long
 def test_no_large_package_is_imported_once_visitors_come():
-    """Two threads that import parts of one package at the same time failed once in a while: Panel's look whether "" is a
-    figure of HoloViews, while a lesson's first cell imported that."""
+    """Two threads that import parts of one package at the same time failed once in a while: Panel's look whether "" is
+    a figure of HoloViews, while a lesson's first cell imported that."""
     answer = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=300)
     assert answer.stdout.strip() == "[]", answer.stdout + answer.stderr

@@ -66,7 +66,8 @@ def test_without_repulsion_the_guides_meet():
 # For d = 2 from somebody else's quadrature of the full Jacobian, to the digits that it gave.
 @pytest.mark.parametrize("dim, rule, force_scale, largest", [
     (2, "median_log", "paper", 1.139), (5, "median_log", "paper", 1.139), (2, "median", "paper", 1.357),
-    (2, "numpyro", "paper", 4.27), (2, "median_log", "numpyro", 2.28), (1, "median_log", "paper", 2.136), (1, "numpyro", "paper", 8.01),
+    (2, "numpyro", "paper", 4.27), (2, "median_log", "numpyro", 2.28), (1, "median_log", "paper", 2.136),
+    (1, "numpyro", "paper", 8.01),
 ])  # fmt: skip
 def test_beyond_some_alpha_it_does_not_hold(dim, rule, force_scale, largest):
     knobs = {**TWO, "bandwidth.rule": rule, "method.force_scale": force_scale}
@@ -118,7 +119,8 @@ def test_stability_is_that_of_the_whole_jacobian(dim, alphas):
 @pytest.mark.long
 @pytest.mark.parametrize("rule, alpha, wide, narrow", [("median_log", 1.5, 1.59, 0.14), ("numpyro", 6.0, 1.61, 0.13)])
 def test_beyond_it_both_locations_go_to_the_centre(rule, alpha, wide, narrow):
-    """From random starts: one guide is wide and the other narrow on one axis, both have the target's width across it."""
+    """From random starts: one guide is wide and the other narrow on one axis, both have the target's width across
+    it."""
     spec, knobs = replace(SPEC, optimizer="adam", draws=100), {"bandwidth.rule": rule, "method.alpha": alpha}
     for seed in (0, 1):
         frames = collect(Recipe(spec, {**TWO, **knobs}, seed=seed), 5000, every=50)[-40:]
@@ -166,7 +168,8 @@ def test_where_there_is_none_the_reason_is_said(spec, knobs, why):
 
 @pytest.mark.parametrize("kernel", [e.name for e in KERNELS.entries() if e.facts.argument != "inner"])
 @pytest.mark.parametrize("knobs", [{"method.alpha": 1000.0}, {"method.alpha": 1e-3}, {"bandwidth.factor": 100.0},
-                                   {"bandwidth.factor": 0.01}, {"bandwidth.rule": "fixed", "bandwidth.factor": 0.01}])  # fmt: skip
+                                   {"bandwidth.factor": 0.01},
+                                   {"bandwidth.rule": "fixed", "bandwidth.factor": 0.01}])  # fmt: skip
 def test_both_ends_of_every_slider_have_one(kernel, knobs):
     point = two_guides(SPEC, {**TWO, "kernel.name": kernel, **knobs})
     assert 0 <= point.location < 60 and 0.6 < point.scale < 1 + 1e-9

@@ -1,4 +1,5 @@
-"""Every way in, with nonsense: what comes back is a value or a ValueError of one readable sentence, never anything else.
+"""Every way in, with nonsense: what comes back is a value or a ValueError of one readable sentence, never anything
+else.
 
 STEINLAB_FUZZ=10000 python -m pytest tests/test_fuzz.py tries that many cases a way in.
 """
@@ -49,7 +50,8 @@ WORDS = st.one_of(
 LISTS = st.lists(WORDS, max_size=4).map(",".join)
 CHANGES = st.lists(st.tuples(WORDS, WORDS, WORDS).map("~".join), max_size=3).map(";".join)
 FIELDS = st.sampled_from([
-    "target", "methods", "dim", "guide", "optimizer", "draws", "seed", "steps", "changes", "dims", "particles", "alphas", "kernels",
+    "target", "methods", "dim", "guide", "optimizer", "draws", "seed", "steps", "changes", "dims", "particles",
+    "alphas", "kernels",
     "rules", "seeds", "width", "band", "of", "data", "knobs", "show", "x", "y", "rows", "below", *all_knobs(),
 ])  # fmt: skip
 QUERIES = st.dictionaries(st.one_of(FIELDS, st.text(max_size=8)), st.one_of(WORDS, LISTS, CHANGES), max_size=6)
@@ -197,7 +199,8 @@ def test_a_reference_file_of_any_bytes(folder, content):
 
 FRAME = Frame(0, *(np.zeros((2, 2), np.float32) for _ in range(5)), {name: 0.0 for name in cli.DIAGNOSTICS}, True)
 PATHS = [
-    "", "kept.sqlite", "rows.json", "a folder", "a folder/new.sqlite", "no/such/folder/x", "x" * 5000, "no sqlite", "ü ; $(id)", "locked",
+    "", "kept.sqlite", "rows.json", "a folder", "a folder/new.sqlite", "no/such/folder/x", "x" * 5000, "no sqlite",
+    "ü ; $(id)", "locked",
 ]  # fmt: skip
 
 

@@ -143,8 +143,9 @@ def test_a_recording_gives_way_between_its_frames(monkeypatch):
     taken, news = [], []
     monkeypatch.setattr(Breaks, "take", lambda breaks, stopped: taken.append(stopped()))
     replay = Replay(news.append)
-    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf", "rule": "median_log",
-           "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3, "recipe": SMALL[0].to_dict()}  # fmt: skip
+    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf",
+           "rule": "median_log", "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3,
+           "recipe": SMALL[0].to_dict()}  # fmt: skip
     replay.open(points_of([run], "sample_variance", "dim")[0])
     until(lambda: news)
     assert "recorded" in news[0] and len(taken) > 100 and not any(taken)

@@ -65,7 +65,8 @@ from app.stage.setup import Setup, all_knobs
 from app.pages.wave.setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
-page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=SimpleNamespace(open=lambda setup: None))
+session = SimpleNamespace(open=lambda setup: None)
+page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=session)
 Live.load_preset(page, SimpleNamespace(new=next(one["name"] for one in page.presets if "dim=50" in one["link"])))
 print(page.about.object)
 try: WaveSetup(knobs={"method.particles": 41})

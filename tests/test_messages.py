@@ -1,4 +1,5 @@
-"""What a browser may send, and links that open a page: nonsense is dropped with a line in the log, or named on the page."""
+"""What a browser may send, and links that open a page: nonsense is dropped with a line in the log, or named on the
+page."""
 
 import logging
 from types import SimpleNamespace

@@ -172,7 +172,8 @@ def test_mmd_descent_refuses_what_it_cannot_do():
 
 
 def test_langevin_has_the_variance_of_its_step_size():
-    """x <- (1 - e) x + sqrt(2 e) noise has variance 1 / (1 - e/2): 1000 chains x 50 coordinates, error sqrt(2/50000)."""
+    """x <- (1 - e) x + sqrt(2 e) noise has variance 1 / (1 - e/2): 1000 chains x 50 coordinates, error
+    sqrt(2/50000)."""
     spec = Spec("gaussian", 50, "langevin", capacity=1024)
     for epsilon in (0.1, 0.8):
         metrics = ended(spec, {"method.particles": 1000, "method.step_size": epsilon, "init.spread": 0.0}, 100)

@@ -208,7 +208,8 @@ def test_patched_numpyro_smi_force_is_ours_in_expectation():
     particles = np.array(state.particles)
     particles[:m] = psi
     b = np.stack([
-        force_of(stepper.look(state._replace(particles=particles, step=np.int32(t)), knobs, measure=False)) for t in range(keys)
+        force_of(stepper.look(state._replace(particles=particles, step=np.int32(t)), knobs, measure=False))
+        for t in range(keys)
     ])  # fmt: skip
     error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
     size = np.abs(b.mean(0)).max()

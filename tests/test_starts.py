@@ -126,7 +126,8 @@ def test_an_autoregression():
 
 
 def test_a_garch_model():
-    """Flat priors, a bound that depends on another site, and a scan. The mode is near what made the data, and higher."""
+    """Flat priors, a bound that depends on another site, and a scan. The mode is near what made the data, and
+    higher."""
     rng = np.random.default_rng(0)
     true = {"alpha0": 0.5, "alpha1": 0.4, "beta1": 0.3, "mu": 1.0}
     returns, sigma = np.empty(300), 1.0

@@ -61,7 +61,8 @@ def test_equal_experiments_have_one_key():
     assert len({key_of(recipe, STOP) for recipe in same}) == 1
     assert len({json.dumps(canonical(recipe), sort_keys=True) for recipe in same}) == 1
     other = [Recipe(spec, {"method.alpha": 2}), Recipe(spec, seed=1), Recipe(spec, {"kernel.name": "imq"}),
-             Recipe(Spec("gaussian", 5, "svgd", capacity=8)), Recipe(Spec("gaussian", 4, "damped", capacity=8))]  # fmt: skip
+             Recipe(Spec("gaussian", 5, "svgd", capacity=8)),
+             Recipe(Spec("gaussian", 4, "damped", capacity=8))]  # fmt: skip
     assert len({key_of(recipe, STOP) for recipe in (spec and same[0], *other)}) == 6
     assert key_of(same[0], STOP) != key_of(same[0], Stop())
     annealed = Spec(
@@ -73,7 +74,8 @@ def test_equal_experiments_have_one_key():
 
 def test_the_grid_multiplies_only_what_a_method_has():
     recipes = SWEEPS["variance-collapse"].make(
-        methods=("svgd", "langevin", "vi"), dims=(2, 5), particles=(5, 9), alphas=(0.5, 1.0), kernels=("rbf", "imq"), seeds=2,
+        methods=("svgd", "langevin", "vi"), dims=(2, 5), particles=(5, 9), alphas=(0.5, 1.0), kernels=("rbf", "imq"),
+        seeds=2,
         knobs={"init.spread": 2.0, "guide.width": 0.5},
     )  # fmt: skip
     counts = {m: sum(r.spec.method == m for r in recipes) for m in ("svgd", "langevin", "vi")}

@@ -35,7 +35,8 @@ def twice_sigma_squared(rule, x):
     square = ((x[:, None] - x) ** 2).sum(-1)
     pairs = square[np.triu_indices(len(x), 1)]
     return {
-        "median": np.median(pairs), "median_log": np.median(pairs) / np.log(len(x)), "fixed": 2.0, "root_dim": 2.0 * x.shape[1],
+        "median": np.median(pairs), "median_log": np.median(pairs) / np.log(len(x)), "fixed": 2.0,
+        "root_dim": 2.0 * x.shape[1],
         "numpyro": np.median(np.sqrt(square)) ** 2 / np.log(len(x)),
     }[rule]  # fmt: skip
 
@@ -103,7 +104,8 @@ def test_no_number_where_a_law_does_not_hold():
     for prediction in (theory.proposition_3, theory.corollary_4, theory.proposition_5, theory.proposition_5_rbf,
                        theory.proposition_5_imq):  # fmt: skip
         assert np.isnan(prediction(1.0)) and np.isfinite(prediction(1.01))
-    outside = [theory.corollary_6(10, 10), theory.proposition_7(10, 1), theory.proposition_7(10, 11), theory.mmd_variance(10, 12), theory.mmd_variance(10, 1),
+    outside = [theory.corollary_6(10, 10), theory.proposition_7(10, 1), theory.proposition_7(10, 11),
+               theory.mmd_variance(10, 12), theory.mmd_variance(10, 1),
                theory.damping(0.0), theory.langevin_variance(2.0), theory.langevin_variance(0.0)]  # fmt: skip
     assert np.isnan(outside).all()
     with pytest.raises(UnknownName, match="did you mean 'rbf'"):

@@ -1,7 +1,8 @@
 """The faults of Bokeh and Tornado that we work around are still there.
 
-If one of these tests fails, a release has mended the fault: delete the function that the test names, its row in WORKAROUNDS,
-and the test. Panel's faults are in test_upstream_panel.py, those of the browser in browser/test_upstream_in_browser.py.
+If one of these tests fails, a release has mended the fault: delete the function that the test names, its row in
+WORKAROUNDS, and the test. Panel's faults are in test_upstream_panel.py, those of the browser in
+browser/test_upstream_in_browser.py.
 """
 
 import importlib
@@ -76,7 +77,8 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 def test_bokeh_fails_on_a_second_closing(monkeypatch):
     monkeypatch.setattr(ws.WSHandler, "on_close", ws.WSHandler.on_close)
     closed = SimpleNamespace(
-        connection=ServerConnection(None, None, None, SimpleNamespace(subscribe=lambda to: None)), close_code=None, close_reason=None,
+        connection=ServerConnection(None, None, None, SimpleNamespace(subscribe=lambda to: None)), close_code=None,
+        close_reason=None,
         application=Mock(),
     )  # fmt: skip
     closed.connection._session = None
@@ -162,7 +164,8 @@ def test_bokeh_leaves_small_messages_waiting(monkeypatch):
 
 
 def strangers() -> list[bool]:
-    """Whether Bokeh's current document is one of another thread; and whether it is one in which a callback has failed."""
+    """Whether Bokeh's current document is one of another thread; and whether it is one in which a callback has
+    failed."""
     document, entered, left = Document(), threading.Event(), threading.Event()
 
     def at_work():

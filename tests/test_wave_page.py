@@ -1,4 +1,5 @@
-"""The page "1-D wave" without a browser: data from text, links, read-outs, NUTS references, and what is computed in line."""
+"""The page "1-D wave" without a browser: data from text, links, read-outs, NUTS references, and what is computed in
+line."""
 
 from urllib.parse import parse_qsl
 
@@ -37,9 +38,11 @@ def test_points_are_read_however_they_are_separated(text):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "0 points"), ("x,y\n", "0 points"), ("1,2\n1,cat", "row 2: 'cat'"), ("1,nan", "finite"), ("inf,1", "finite"),
+        ("", "0 points"), ("x,y\n", "0 points"), ("1,2\n1,cat", "row 2: 'cat'"), ("1,nan", "finite"),
+        ("inf,1", "finite"),
         ("1,2,3", "row 1: 3 columns"), ("1", "row 1: 1 column;"), ("1,2\n" * 513, "more than 512"),
-        ("1,2\n" * 1_000_000, "too much text"), ("x,y\nx,y\n1,2", "row 2"), ("1,1e9", "point 1"), ("x,1\n", "row 1: 'x'"),
+        ("1,2\n" * 1_000_000, "too much text"), ("x,y\nx,y\n1,2", "row 2"), ("1,1e9", "point 1"),
+        ("x,1\n", "row 1: 'x'"),
     ],
 )  # fmt: skip
 def test_bad_text_is_refused_with_the_row(text, message):
@@ -64,8 +67,10 @@ def test_a_link_repeats_every_setting():
     "field, text, message",
     [
         ("width", "0", "width = 0"), ("width", "a", "width = 'a'"), ("methods", "svgd,nuts", "unknown method 'nuts'"),
-        ("methods", "", "unknown method"), ("band", "1", "out of range"), ("of", "z", "band of"), ("data", "1,2;nan,1", "row 2"),
-        ("target.noise", "0", "target.noise"), ("method.particles", "51", "1 to 50"), ("steps", "-1", "steps"), ("x", "1", "unknown field"),
+        ("methods", "", "unknown method"), ("band", "1", "out of range"), ("of", "z", "band of"),
+        ("data", "1,2;nan,1", "row 2"),
+        ("target.noise", "0", "target.noise"), ("method.particles", "51", "1 to 50"), ("steps", "-1", "steps"),
+        ("x", "1", "unknown field"),
     ],
 )  # fmt: skip
 def test_a_wrong_field_of_a_link_is_named_and_the_rest_kept(field, text, message):

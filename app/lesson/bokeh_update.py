@@ -1,5 +1,5 @@
-"""Update a Bokeh figure in place, so that nothing flickers: a new drawing of equal structure gives its values to the old
-figure."""
+"""Update a Bokeh figure in place, so that nothing flickers: a new drawing of equal structure gives its values to the
+old figure."""
 
 from __future__ import annotations
 

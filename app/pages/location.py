@@ -1,4 +1,4 @@
-"""Page "Location and variance": SMI's particles in both of their spaces side by side."""
+"""Page "Location and variance": SMI's particles in both of their spaces, side by side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.stage.wire import Panel, rows
 from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
-AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the scale card, with their first extents
+AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
 FAULT = "normal_twice"
 CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
@@ -25,29 +25,38 @@ CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SVGD: locations", 1, False, ("marginal_variance", "force")),
 )
 HELP = (
-    "One particle of SMI is a normal distribution, with a location and a scale in each dimension. The same forces act on "
-    "both; the length of arrows can be compared within a panel only."
+    "One particle of SMI is a normal distribution, with a location and a scale in each dimension. The same forces act "
+    "on both; the length of arrows can be compared within a panel only."
 )
 BUG = (
-    "Switch on NumPyro's bug: versions 0.16 to 0.22 take softplus of each scale twice when they compute a guide's density. "
-    "Both locations then go to the centre and some standard deviations fall to 0; correct SMI splits along one axis, up to "
-    "some alpha."
+    "Switch on NumPyro's bug: versions 0.16 to 0.22 take softplus of each scale twice when they compute a guide's "
+    "density. Both locations then go to the centre and some standard deviations fall to 0; correct SMI splits along "
+    "one axis, up to some alpha."
 )
 
 
 def on_axis(u: np.ndarray, axis: str) -> tuple[np.ndarray, np.ndarray]:
-    """The coordinate on `axis` of the unconstrained u (sd = softplus(u)), and its derivative, which carries forces."""
+    """Map the unconstrained scale u to the chosen axis.
+
+    Args:
+        u: any shape; sd = softplus(u).
+        axis: "u", "sd" or "variance".
+
+    Returns:
+        The coordinate and its derivative by u, which carries the forces; both in the shape of u.
+    """
     sd, slope = np.logaddexp(0.0, u), expit(u)
     return {"u": (u, np.ones_like(u)), "sd": (sd, slope), "variance": (sd**2, 2.0 * sd * slope)}[axis]
 
 
 def background_of(axis: str) -> int:
-    """Index of the scale card's background; that of the locations is 0."""
+    """Return the index of the background of the scales; that of the locations is 0."""
     return 1 + list(AXES).index(axis)
 
 
 class Spaces:
-    """The view: SMI's locations, SMI's scales on the chosen axis, SVGD's locations. See `app.stage.scene.SideBySide`."""
+    """View of SMI's locations, SMI's scales on the chosen axis, and SVGD's locations; see
+    `app.stage.scene.SideBySide`."""
 
     def __init__(self, axis: str):
         self.axis = axis
@@ -98,8 +107,12 @@ class Spaces:
 
 
 def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
-    """What the scale card draws of a frame, (m, 8) as in `app.stage.wire.Panel`: the scale coordinates of the first two
-    dimensions, and the forces on u pushed forward to them."""
+    """Return what the panel of scales draws of a frame.
+
+    Returns:
+        (m, 8) as in `app.stage.wire.Panel`: the scale coordinates of the first two dimensions, and the forces on u
+        pushed forward to them.
+    """
     d = frame.locations.shape[1]
     shown = slice(d, d + min(d, 2))
     value, slope = on_axis(frame.particles[:, shown], axis)
@@ -111,7 +124,8 @@ def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
 
 
 def locations_of(point: FixedPoint | None, dim: int) -> np.ndarray:
-    """The fixed points in the location space: the pair may split along any axis, one that is not shown too."""
+    """Return the fixed points (k, 2) in the space of locations. The pair may also split along an axis that is not
+    shown."""
     if point is None:
         return np.empty((0, 2))
     a = point.location
@@ -120,7 +134,7 @@ def locations_of(point: FixedPoint | None, dim: int) -> np.ndarray:
 
 
 def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
-    """The fixed points in the scale space."""
+    """Return the fixed points (k, 2) in the space of scales."""
     if point is None:
         return np.empty((0, 2))
     unseen = [(1.0, 1.0)] * (dim > 2)
@@ -129,6 +143,8 @@ def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
 
 
 class Location(Live):
+    """Page "Location and variance"; see `app.shell` for the contract of a page."""
+
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
     presets = PRESETS["location"]
     marks = {
@@ -226,8 +242,8 @@ class Location(Live):
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
-            f"Variance, mean over the dimensions: {smi['marginal_variance']:.4g} = within {smi['within_variance']:.4g} + between "
-            f"{smi['between_variance']:.4g}; the target's is {truth}."
+            f"Variance, mean over the dimensions: {smi['marginal_variance']:.4g} = within {smi['within_variance']:.4g} "
+            f"+ between {smi['between_variance']:.4g}; the target's is {truth}."
         )
         if point is None:
             self.exact.object = f"The exact fixed point is {self.view.why_none}."

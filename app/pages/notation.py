@@ -1,4 +1,4 @@
-"""Page "Notation and references": generated from the code and its registries."""
+"""Page "Notation and references", generated from the code and its registries."""
 
 from __future__ import annotations
 
@@ -56,20 +56,21 @@ LISTS = (
     ("Optimisers", OPTIMIZERS),
 )
 CONVENTIONS = r"""
-The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ is a length. The force on particle $l$ is
+The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ is a length. The force on particle
+$l$ is
 
 $$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right],$$
 
 The first part is the attraction, the second the repulsion.
 
-The variance on a stage is taken with $1/n$. It is the variance of the guides' mixture: the variance within the guides plus
-the variance between them. The laws hold for points and are taken with $1/(n-1)$. Page *Variance collapse* takes $1/(n-1)$
-for points and $1/n$ for guides.
+The variance on a stage is taken with $1/n$. It is the variance of the guides' mixture: the variance within the guides
+plus the variance between them. The laws hold for points and are taken with $1/(n-1)$. Page *Variance collapse* takes
+$1/(n-1)$ for points and $1/n$ for guides.
 """
 
 
 class Notation:
-    """See `app.shell` for the contract of a page."""
+    """Page "Notation and references"; see `app.shell` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         page = Text(html=everything(), go=shell.go, sizing_mode="stretch_width", margin=(8, 16))
@@ -86,13 +87,13 @@ class Notation:
 
 
 def symbols() -> list[tuple[str, str, str]]:
-    """Symbol, name in the code and meaning, from the table in the docstring of `stein_core.types`."""
+    """Return (symbol, name in the code, meaning) of each row of the table in the docstring of `stein_core.types`."""
     rows = re.findall(r"^\| (.+?) +\| +(.+?) +\| +(.+?) +\|$", types.__doc__, re.MULTILINE)
     return [row for row in rows if row[0] != "symbol"]
 
 
 def everything() -> str:
-    """The page's HTML."""
+    """Return the page as HTML."""
     notation = [
         (rf"\({tex}\)", code(name), meaning, unit, code(where))
         for (symbol, name, meaning), (tex, unit, where) in zip(
@@ -105,7 +106,8 @@ def everything() -> str:
         table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
         markdown_html(CONVENTIONS),
         "<h2>Corrections</h2>",
-        "<p>Each entry names a statement that differs from what we compute, the evidence, and a view that shows it.</p>",
+        "<p>Each entry names a statement that differs from what we compute, the evidence, and a view that shows "
+        "it.</p>",
         *(
             f"<article><b>{inline(c.said)}</b><br>{inline(c.holds)} "
             + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link)
@@ -130,7 +132,7 @@ def everything() -> str:
 
 
 def entries(registry: Registry) -> str:
-    """A registry as a table."""
+    """Return a registry as a table."""
     rows = [
         (html.escape(e.label), code(e.name), html.escape(e.summary), html.escape(e.reference))
         for e in registry.entries()
@@ -139,23 +141,23 @@ def entries(registry: Registry) -> str:
 
 
 def span(knob: Knob) -> str:
-    """The values that a knob takes."""
+    """Return the range of a knob in words."""
     return "a choice" if knob.choices is not None else f"{knob.low:g} to {knob.high:g}"
 
 
 def table(heads, rows) -> str:
-    """Cells are HTML already."""
+    """Return a table. Heads are texts or HTML, cells are HTML."""
     head = "".join(f"<th>{text}</th>" for text in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def code(text: str) -> str:
-    """As code; the backticks of a docstring mark it already."""
+    """Return a text as code. If it has backticks, only what is between them."""
     bare = html.escape(text)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", bare) if "`" in bare else f"<code>{bare}</code>"
 
 
 def inline(source: str) -> str:
-    """Markdown of one paragraph, without the paragraph."""
+    """Return one paragraph of Markdown as HTML, without the paragraph tag."""
     return markdown_html(source).strip().removeprefix("<p>").removesuffix("</p>")

@@ -15,6 +15,8 @@ HELP = "Click the stage to add a particle. Double-click one, or hover and press 
 
 
 class Particles(Live):
+    """Page "Particles"; see `app.shell` for the contract of a page."""
+
     plain = Setup()
     presets = PRESETS["particles"]
     marks = {"attract": "Attraction", "repulse": "Repulsion", "guides": "Guides", "trails": "Trails"}

@@ -1,10 +1,17 @@
-"""The papers, and what we found to be otherwise than printed or published. In Markdown with formulas."""
+"""The papers, and our corrections of what is printed or published. In Markdown with formulas."""
 
 from typing import NamedTuple
 
 
 class Paper(NamedTuple):
-    """what: what the app takes from it."""
+    """Name a paper.
+
+    Args:
+        name: short name, as entries of the registries cite it.
+        title: its title.
+        where: journal or conference.
+        what: what the app takes from it.
+    """
 
     name: str
     title: str
@@ -13,7 +20,13 @@ class Paper(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """said: by whom and what. holds: what we find instead, and by what evidence. link: a view that shows it, or ""."""
+    """State a difference from a paper or a published code.
+
+    Args:
+        said: by whom, and what.
+        holds: what we find instead, with the evidence.
+        link: a view that shows it, or "".
+    """
 
     said: str
     holds: str
@@ -21,84 +34,118 @@ class Correction(NamedTuple):
 
 
 PAPERS = (
-    Paper("Liu & Wang 2016", "Stein variational gradient descent: a general purpose Bayesian inference algorithm", "NeurIPS 2016",
-          "SVGD itself: the direction that lowers the KL divergence fastest within the unit ball of a kernel's space; "
-          "attraction and repulsion (eq. 8); the median heuristic (sec. 5); the two-mode example (fig. 1)."),
-    Paper("SMI paper", "ELBOing Stein: variational Bayes with Stein mixture inference (Rønning, Nalisnick, Ley, Smyth, Hamelryck)",
-          "ICLR 2025",
-          "A particle becomes a guide, and the guides' mixture climbs one ELBO (eq. 2, 9); variance against dimension "
-          "(fig. 2, 4, 5); two guides (fig. 8); the 1-D wave (app. C.2). Read in its submitted version."),
-    Paper("Ba et al. 2022", "Understanding the variance collapse of SVGD in high dimensions", "ICLR 2022",
-          "Why SVGD's variance falls with the dimension: predictions for $d/n \\to \\gamma$ (Prop. 3, 5, 7), damped SVGD "
-          "(eq. 5), resampling (alg. 1), descent of the MMD (eq. 4)."),
-    Paper("D'Angelo & Fortuin 2021", "Annealed Stein variational gradient descent", "AABI 2021",
-          "The attraction switched off and on in cycles (eq. 4), to reach other modes."),
-    Paper("D'Angelo et al. 2021", "On Stein variational neural network ensembles", "arXiv 2106.10760",
-          "Ensembles as SVGD without interaction (eq. 3)."),
-    Paper("Gorham & Mackey 2017", "Measuring sample quality with kernels", "ICML 2017",
-          "The kernel Stein discrepancy that the stages show (eq. 5), and the IMQ kernel it needs."),
+    Paper(
+        "Liu & Wang 2016",
+        "Stein variational gradient descent: a general purpose Bayesian inference algorithm",
+        "NeurIPS 2016",
+        "SVGD itself: the direction that lowers the KL divergence fastest within the unit ball of a kernel's space; "
+        "attraction and repulsion (eq. 8); the median heuristic (sec. 5); the two-mode example (fig. 1).",
+    ),
+    Paper(
+        "SMI paper",
+        "ELBOing Stein: variational Bayes with Stein mixture inference (Rønning, Nalisnick, Ley, Smyth, Hamelryck)",
+        "ICLR 2025",
+        "A particle becomes a guide, and the guides' mixture climbs one ELBO (eq. 2, 9); variance against dimension "
+        "(fig. 2, 4, 5); two guides (fig. 8); the 1-D wave (app. C.2). Read in its submitted version.",
+    ),
+    Paper(
+        "Ba et al. 2022",
+        "Understanding the variance collapse of SVGD in high dimensions",
+        "ICLR 2022",
+        "Why SVGD's variance falls with the dimension: predictions for $d/n \\to \\gamma$ (Prop. 3, 5, 7), damped SVGD "
+        "(eq. 5), resampling (alg. 1), descent of the MMD (eq. 4).",
+    ),
+    Paper(
+        "D'Angelo & Fortuin 2021",
+        "Annealed Stein variational gradient descent",
+        "AABI 2021",
+        "The attraction switched off and on in cycles (eq. 4), to reach other modes.",
+    ),
+    Paper(
+        "D'Angelo et al. 2021",
+        "On Stein variational neural network ensembles",
+        "arXiv 2106.10760",
+        "Ensembles as SVGD without interaction (eq. 3).",
+    ),
+    Paper(
+        "Gorham & Mackey 2017",
+        "Measuring sample quality with kernels",
+        "ICML 2017",
+        "The kernel Stein discrepancy that the stages show (eq. 5), and the IMQ kernel it needs.",
+    ),
     Paper("Gretton et al. 2012", "A kernel two-sample test", "JMLR 13", "The maximum mean discrepancy (eq. 5)."),
-    Paper("Liu & Wang 2018", "Stein variational gradient descent as moment matching", "NeurIPS 2018",
-          "The linear kernel, with which SVGD matches mean and covariance exactly."),
+    Paper(
+        "Liu & Wang 2018",
+        "Stein variational gradient descent as moment matching",
+        "NeurIPS 2018",
+        "The linear kernel, with which SVGD matches mean and covariance exactly.",
+    ),
     Paper("Chen et al. 2018", "Stein points", "ICML 2018", "The log-inverse kernel."),
-    Paper("Roberts & Tweedie 1996", "Exponential convergence of Langevin distributions and their discrete approximations",
-          "Bernoulli 2", "Langevin dynamics: chains that do not interact, for comparison."),
-)  # fmt: skip
+    Paper(
+        "Roberts & Tweedie 1996",
+        "Exponential convergence of Langevin distributions and their discrete approximations",
+        "Bernoulli 2",
+        "Langevin dynamics: chains that do not interact, for comparison.",
+    ),
+)
 
 CORRECTIONS = (
     Correction(
         "NumPyro 0.16 to 0.22, `SteinVI`: a guide's scale is constrained twice.",
-        "Draws have $\\sigma = \\mathrm{softplus}(u)$, but their density is taken at $\\mathrm{softplus}(\\sigma)$. One guide "
-        "on $N(0, 1)$ ends at $\\sigma = \\ln(e - 1) = 0.541$ instead of 1. A strict xfail in `tests/test_references.py` "
-        "runs NumPyro itself and will tell when that is mended.",
+        "Draws have $\\sigma = \\mathrm{softplus}(u)$, but their density is taken at $\\mathrm{softplus}(\\sigma)$. "
+        "One guide on $N(0, 1)$ ends at $\\sigma = \\ln(e - 1) = 0.541$ instead of 1. A strict xfail in "
+        "`tests/test_references.py` runs NumPyro itself and fails once NumPyro is corrected.",
         "page=location&target=gaussian&methods=smi,svgd&guide=normal_twice",
     ),
     Correction(
-        "SMI paper, fig. 8: the locations of two guides go to the centre; one guide covers the variance in one dimension, "
-        "both cover it in the other.",
+        "SMI paper, fig. 8: the locations of two guides go to the centre; one guide covers the variance in one "
+        "dimension, both cover it in the other.",
         "By eq. 9 with $\\alpha = 1$ the two guides split along one axis. In two dimensions runs stay there up to "
         "$\\alpha = 1.14$ (`median_log`) or $4.27$ (`numpyro`); beyond it they end as the figure's text says "
-        "(`tests/test_fixed_points.py`). NumPyro's fault above also brings locations to the centre, with scales of 0. The "
-        "figure's $\\alpha$, bandwidth and program are not published.",
+        "(`tests/test_fixed_points.py`). NumPyro's fault above also brings locations to the centre, with scales of 0. "
+        "The figure's $\\alpha$, bandwidth and program are not published, so nobody can know how it was made.",
         "page=location&target=gaussian&methods=smi,svgd&method.alpha=1.5",
     ),
     Correction(
         "SMI paper, eq. 9, and the runs behind its figures: one $\\alpha$.",
         "The published runs sum the attraction over the $m$ particles and average the repulsion, so their $\\alpha$ is "
         "$m$ times that of eq. 9. With eq. 9 as printed, $\\alpha = 1$ and 20 guides overestimate the variance in one "
-        "dimension by 93 % (`assets/variance_collapse.json`); both scales are offered, and `tests/test_exact.py` holds their ratio.",
+        "dimension by 93 % (`assets/variance_collapse.json`); both scales are offered, and `tests/test_exact.py` holds "
+        "their ratio.",
         "page=location&target=gaussian&methods=smi,svgd&method.force_scale=numpyro&bandwidth.rule=numpyro",
     ),
     Correction(
         "SMI paper, eq. 8: the gradient has a second term.",
-        "It is exactly zero: $\\sum_i \\mathbb{E}_{q_i}[\\nabla q_l / \\sum_j q_j] = \\int \\nabla q_l = 0$. Leaving it out "
-        "and taking the gradient pathwise changes nothing but the noise; quadrature agrees (`tests/test_exact.py`).",
+        "It is exactly zero: $\\sum_i \\mathbb{E}_{q_i}[\\nabla q_l / \\sum_j q_j] = \\int \\nabla q_l = 0$. Leaving "
+        "it out and taking the gradient pathwise changes nothing but the noise; quadrature agrees "
+        "(`tests/test_exact.py`).",
         "target=ring&methods=smi&method.particles=12",
     ),
     Correction(
         "SMI paper, app. A.1: an entropy is added to the ELBO and the sum is called a bound.",
         "The inequality is printed the wrong way round: with $L$ the mixture ELBO and $L_\\mathrm{up}$ the mean of the "
-        "guides' own, $L_\\mathrm{up} \\le L$, since $L - L_\\mathrm{up}$ is a mutual information between 0 and $\\ln m$. "
-        "We show $L$, which is a bound, and $e^{L - L_\\mathrm{up}}$ as the effective number of components.",
+        "guides' own, $L_\\mathrm{up} \\le L$, since $L - L_\\mathrm{up}$ is a mutual information between 0 and $\\ln "
+        "m$. We show $L$, which is a bound, and $e^{L - L_\\mathrm{up}}$ as the effective number of components.",
         "page=location&target=gaussian&methods=smi,svgd&method.alpha=0.0",
     ),
     Correction(
         "NumPyro 0.18 to 0.22, `ASVGD`: the attraction is a sum.",
-        "It lost its $1/m$, so that the run ends at SVGD's variance divided by $m$. By construction annealing ends as plain "
-        "SVGD does; a strict xfail pins it.",
+        "The factor $1/m$ is missing, so a run ends at SVGD's variance divided by $m$. By construction annealing ends "
+        "as plain SVGD does; a strict xfail pins it.",
         "page=collapse&methods=svgd,annealed",
     ),
     Correction(
         "NumPyro 0.16 to 0.22, `SVGD`: no log-Jacobian.",
-        "For a positive latent the particles then follow another density: Gamma(3, 2), with mean 1.5, comes out with mean "
-        "1.0, which is the mode's. We add it; a strict xfail pins theirs.",
+        "For a positive latent the particles then follow another density: Gamma(3, 2), with mean 1.5, comes out with "
+        "mean 1.0, which is the mode's. We add it; a strict xfail pins theirs.",
         "target=gamma&methods=svgd,map",
     ),
     Correction(
-        "Ba et al., Prop. 3 and 5: limits for $d, n \\to \\infty$; and the SMI paper's fig. 2: SVGD's variance as measured.",
-        "For a standard normal and $n \\le d + 1$ the particles end on a regular simplex, and the variance has an exact law "
-        "at every finite $n$ and $d$, for any radial kernel: the limits are that law. It goes through the points to five "
-        "digits (`tests/test_theory.py`).",
+        "Ba et al., Prop. 3 and 5: limits for $d, n \\to \\infty$; and the SMI paper's fig. 2: SVGD's variance as "
+        "measured.",
+        "For a standard normal and $n \\le d + 1$ the particles end on a regular simplex, and the variance has an "
+        "exact law at every finite $n$ and $d$, for any radial kernel: the limits are that law. It goes through the "
+        "points to five digits (`tests/test_theory.py`).",
         "page=collapse",
     ),
     Correction(
@@ -119,14 +166,14 @@ CORRECTIONS = (
     ),
     Correction(
         "SMI paper, fig. 5: resampled SVGD has a biased mean.",
-        "Its published means lie within the noise $1/\\sqrt{n d}$ of 20 independent draws, which the page shades; so they "
-        "are no evidence of a bias.",
+        "Its published means lie within the noise $1/\\sqrt{n d}$ of 20 independent draws, which the page shades; so "
+        "they are no evidence of a bias.",
         "page=collapse&y=mean_location",
     ),
     Correction(
         "SMI paper, app. C.2: the wave $1.5 \\sin(2\\pi(x + 2/3)) + 3x + 1$.",
-        "Code and figures have $1.5 \\sin(2\\pi x + 2\\pi/3) + 3x + 1$. The numbers of weights, 41 and 10,301, are those of "
-        "a network without a bias in the second layer; the code has one. Both networks are offered.",
+        "Code and figures have $1.5 \\sin(2\\pi x + 2\\pi/3) + 3x + 1$. The numbers of weights, 41 and 10,301, are "
+        "those of a network without a bias in the second layer; the code has one. Both networks are offered.",
         "page=wave",
     ),
     Correction(

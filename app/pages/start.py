@@ -32,9 +32,9 @@ CSS = """
 @media (max-width: 700px) { .hero { grid-template-columns: 1fr; } .hero h1 { font-size: 1.6rem; } }
 """
 WHAT = (
-    "Stein particle inference approximates a posterior by moving particles: each climbs towards probable parameters and "
-    "pushes its neighbours away. Change the repulsion, the particle count and the kernel while it runs, and see when its "
-    "uncertainty can be trusted."
+    "Stein particle inference approximates a posterior by moving particles: each climbs towards probable parameters "
+    "and pushes its neighbours away. Change the repulsion, the particle count and the kernel while it runs, and see "
+    "when its uncertainty can be trusted."
 )
 SENTENCES = {
     "particles": "Run up to three methods side by side on one posterior, and see the forces on every particle.",
@@ -46,7 +46,7 @@ SENTENCES = {
 
 
 class Index:
-    """See `app.shell` for the contract of a page."""
+    """Page "Start"; see `app.shell` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.sidebar = []

@@ -10,8 +10,8 @@ from stein_core.errors import short
 def refused(error: BaseException) -> bool:
     """Return whether a check of ours raised this ValueError or OSError on purpose.
 
-    NumPy, JAX and Python raise them too. Our line that called them may then be the innermost frame, so that line must be a
-    `raise`.
+    NumPy, JAX and Python raise them too. Our line that called them may then be the innermost frame, so that line must
+    be a `raise`.
     """
     frame, number = list(traceback.walk_tb(error.__traceback__))[-1]
     ours = frame.f_globals.get("__name__", "").partition(".")[0] in ("app", "stein_core")

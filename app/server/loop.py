@@ -22,11 +22,12 @@ class Unbusy:
 
 
 def soon(document):
-    """Return later(call): it runs call() on the event loop soon, with the page's document locked. Any thread may call it.
+    """Return later(call): it runs call() on the event loop soon, with the page's document locked. Any thread may call
+    it.
 
     If the page has ended, nothing happens. Bokeh's `add_next_tick_callback` is not thread-safe
-    (https://github.com/bokeh/bokeh/issues/4000, which proposes IOLoop.add_callback): Bokeh 3.9 sometimes loses a callback
-    that comes while the event loop collects the document's changes, and the page would wait for it for ever.
+    (https://github.com/bokeh/bokeh/issues/4000, which proposes IOLoop.add_callback): Bokeh 3.9 sometimes loses a
+    callback that comes while the event loop collects the document's changes, and the page would wait for it for ever.
     """
     loop = IOLoop.current()
 

@@ -13,8 +13,9 @@ from stein_core.machine import trim_memory
 class Garbage:
     """Control Python's full garbage collection, which freezes every page (0.5 s with 30 open pages).
 
-    Panel collects five seconds after a page was closed (https://github.com/holoviz/panel/pull/6518). Objects that are alive
-    when a page has loaded are frozen, so that the collector skips them, until MOST pages have closed or nobody plays.
+    Panel collects five seconds after a page was closed (https://github.com/holoviz/panel/pull/6518). Objects that are
+    alive when a page has loaded are frozen, so that the collector skips them, until MOST pages have closed or nobody
+    plays.
     """
 
     MOST = 5  # a closed page holds 13 to 55 MB

@@ -208,8 +208,8 @@ WORKAROUNDS = (
     _here(
         expect_failed_writes,
         "panel 1.9.4",
-        "A tab that closes in the middle of a message leaves a traceback in the log: Panel never reads the exception of "
-        "the write that it has begun.",
+        "A tab that closes in the middle of a message leaves a traceback in the log: Panel never reads the exception "
+        "of the write that it has begun.",
         "https://github.com/holoviz/panel/issues/3341",  # closed, but still so
     ),
     _here(

@@ -1,4 +1,4 @@
-"""What pages with a running stage have in common: the controls of a Session, its links, exports and read-outs."""
+"""Base of the pages with a running stage: the controls of a Session, its links, exports and read-outs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHOICE = {"size": "small", **WIDTH}
 BELOW = {
     "& .MuiSlider-valueLabel": {"top": 56},
     "& .MuiSlider-valueLabel::before": {"display": "none"},
-}  # the bar would cut it
+}  # above the slider, the app bar would cover it
 # Items with "·" between them, as in a legend.
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
@@ -41,11 +41,15 @@ KEYS = (
 
 
 class Live:
-    """A page with one Session and one Stage. It holds the widgets and their wiring and no state of the run.
+    """Wire the widgets of a page to one Session and one Stage. The session holds the state of the run.
 
-    A page sets `plain` (the Setup of a bare link), `presets`, `marks` (name -> label of what can be drawn), `drawn`
-    (the names drawn at first) and `view`, and builds `sidebar` and `main` from the pieces made here. See `app.shell` for the
-    contract of a page.
+    A subclass builds `sidebar` and `main` from the pieces made here. See `app.shell` for the contract of a page.
+
+    Attributes:
+        plain: Setup of a bare link.
+        presets: dicts of "name", "link" and "text".
+        marks: name -> label of what can be drawn.
+        drawn: names that are drawn at first.
     """
 
     plain: Setup
@@ -62,7 +66,7 @@ class Live:
             setup, problems = self.plain, [*problems, unfit]
         later = soon(pn.state.curdoc)
         self.shell = shell
-        self.quiet = False  # True while widgets are set by the program: nothing they say then is the user's wish
+        self.quiet = False  # True while the program sets widgets: their events are then not the user's
         self.step, self.rate = 0, 0.0
         self.stage = Stage(
             on_message=self.on_message, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks}
@@ -81,7 +85,7 @@ class Live:
         pn.state.on_session_destroyed(lambda context: self.session.close())
 
     def unfit(self, setup: Setup) -> str:
-        """What of a link this page cannot show, as a sentence."""
+        """Say what of a link this page cannot show, or return ""."""
         return ""
 
     # ---- the pieces
@@ -184,14 +188,14 @@ class Live:
         return self.link_of(self.session.linked())
 
     def link_of(self, setup: Setup) -> str:
-        """The link of `setup` with what is drawn, where that is not the default."""
+        """Return the link of `setup`, with the names of what is drawn if they differ from the default."""
         drawn = [name for name in self.marks if self.stage.show[name]]
         return setup.to_query(self.plain) + f"&show={','.join(drawn)}" * (drawn != self.drawn)
 
     # ---- from the user
 
     def on_message(self, message: dict):
-        """A message of the stage's: acknowledgements, clicks and keys."""
+        """Handle a message of the stage: acknowledgements, clicks and keys."""
         if "ack" in message:
             self.streamer.ack(message["ack"])
         elif "ready" in message:
@@ -246,13 +250,13 @@ class Live:
             self.shell.browser.copy(self.python())
 
     def python(self) -> str:
-        """A script that repeats what is on screen, a block for each method."""
+        """Return a script that repeats what is on screen, with a block for each method."""
         setup, capacity = self.session.shown()
         blocks = [setup.recipe(method, capacity).to_python(setup.steps) for method in setup.methods]
         return "\n".join(blocks)
 
     def csv(self) -> io.StringIO:
-        """The picture's numbers: a row for each particle and method."""
+        """Return the numbers of the frame on screen, a row for each particle and method."""
         (setup, _), frames, out = self.session.shown(), self.session.frames, io.StringIO()
         d = frames[0].locations.shape[1] if frames else 0
         kinds = ("location", "sd", "attraction", "repulsion")
@@ -267,7 +271,7 @@ class Live:
     # ---- from the session, on the event loop
 
     def quietly(self, show, *arguments, **values):
-        """Set widgets without that counting as the user's wish."""
+        """Set widgets without telling the session."""
         self.quiet = True
         try:
             show(*arguments, **values)
@@ -294,7 +298,7 @@ class Live:
             self.scrubber.value_label = f"step {self.step:,}"  # its own number counts frames
 
     def show_setup(self, setup: Setup):
-        """The widgets of another Setup."""
+        """Set the widgets to another Setup."""
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
         dims = TARGETS[setup.target].facts.dims
         self.target.value, self.optimizer.value = setup.target, setup.optimizer

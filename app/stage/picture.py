@@ -1,4 +1,4 @@
-"""python -m app.stage.picture: write assets/particles.svg, the moving picture of the front page and the README."""
+"""python -m app.stage.picture: write assets/particles.svg, the animation of the front page and the README."""
 
 from __future__ import annotations
 
@@ -18,24 +18,30 @@ SETUP = Setup(
     knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},
 )
 TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves distributions"}
-LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: it slows down
-SECONDS, HELD = 10, 0.72  # of a round, and the share of it after which nothing moves
+LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: fewer later
+SECONDS, HELD = 10, 0.72  # length of a round, and the share of it after which nothing moves
 SIDE, GAP, TOP = 300, 20, 30
 
 
 def picture() -> str:
-    """The SVG: a panel for each method over the target's contours."""
+    """Return the SVG: a panel for each method over the target's contours."""
     width = len(SETUP.methods) * (SIDE + GAP) - GAP
     panels = "".join(panel(method, i * (SIDE + GAP)) for i, method in enumerate(SETUP.methods))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP}" role="img" font-family="sans-serif">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP}" role="img" '
+        'font-family="sans-serif">'
         "<title>Particles of SVGD and guides of SMI spread over a banana-shaped posterior</title>"
         f"{panels}</svg>\n"
     )
 
 
 def panel(method: str, left: float) -> str:
-    """One method's card."""
+    """Return the panel of one method.
+
+    Args:
+        method: its name.
+        left: x coordinate of the panel's left side, in pixels.
+    """
     still = density(SETUP.target, 2)
     stepper = compile(SETUP.spec(method, 32))
     frames = recorded(stepper, SETUP.recipe(method, 32).knobs)
@@ -55,13 +61,14 @@ def panel(method: str, left: float) -> str:
     points = not stepper.spec.has_density
     marks = "".join(moving(where[i], None if points else sizes[i], colour) for i in range(len(where)))
     clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'
-    frame = f'<rect x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}" rx="6" fill="none" stroke="#8888"/>'
+    box = f'x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}"'
+    frame = f'<rect {box} rx="6" fill="none" stroke="#8888"/>'
     title = f'<text x="{left}" y="18" font-size="15" font-weight="600" fill="{colour}">{TITLES[method]}</text>'
     return f'{clip}{title}<g clip-path="url(#{method})"><g fill="none" stroke="#8889">{lines}</g>{marks}</g>{frame}'
 
 
 def recorded(stepper: Stepper, knobs) -> list[Frame]:
-    """The frames at LOOKS."""
+    """Return the frames at the steps LOOKS."""
     state, frames = stepper.reset(SETUP.seed, knobs), []
     for before, step in zip([0, *LOOKS], LOOKS):
         state = stepper.advance(state, knobs, int(step - before)) if step > before else state
@@ -70,7 +77,13 @@ def recorded(stepper: Stepper, knobs) -> list[Frame]:
 
 
 def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
-    """A dot that goes from place to place, or an ellipse that changes its size too."""
+    """Return a moving dot, or an ellipse whose size changes too.
+
+    Args:
+        where: (k, 2) positions in pixels.
+        sizes: (k, 2) radii in pixels, None for a dot.
+        colour: its colour.
+    """
     if sizes is None:
         return f'<circle r="4.5" fill="{colour}">{animated("cx", where[:, 0])}{animated("cy", where[:, 1])}</circle>'
     parts = {"cx": where[:, 0], "cy": where[:, 1], "rx": sizes[:, 0], "ry": sizes[:, 1]}
@@ -79,7 +92,7 @@ def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
 
 
 def animated(name: str, values: np.ndarray) -> str:
-    """One attribute over a round; where scripts stop the picture, its end stays."""
+    """Return the animation of one attribute over a round. If a script stops the animation, its end stays."""
     texts = [f"{value:.1f}" for value in (*values, values[-1])]
     times = [f"{t:.3g}" for t in (*np.linspace(0, HELD, len(values)), 1)]
     return (

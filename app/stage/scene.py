@@ -1,4 +1,4 @@
-"""What stands still on a stage: the target's density, its contours, axes and the list of read-outs; and what moves."""
+"""Scene of a stage (density, contours, axes and list of read-outs) and the panels that move on it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass
 
 
 class SideBySide:
-    """The view of page Particles: a card for each method over the target's density.
+    """View of page Particles: a card for each method over the target's density.
 
-    A view says what stands still, scene(specs) -> the `scene` of `stage.Stage` (called from a compile thread), and
-    what moves, panels(run, metrics) -> the panels of `wire.pack` (called from the session's worker).
+    A view has scene(specs), which returns the `scene` of `stage.Stage` and is called on a compile thread; and
+    panels(run, metrics), which returns the panels of `wire.pack` and is called on the session's worker thread.
 
-    metrics: names of the read-outs; all that are live without it.
+    Args:
+        metrics: names of the read-outs; by default all that are live.
     """
 
     def __init__(self, metrics: Sequence[str] | None = None):
@@ -56,14 +57,14 @@ class SideBySide:
 
 
 def live() -> list[Entry]:
-    """The diagnostics that a stage shows: those not registered with `live=False`."""
+    """Return the diagnostics that a stage shows: those not registered with `live=False`."""
     return [entry for entry in DIAGNOSTICS.entries() if entry.facts.live]
 
 
 def card(
     title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = ""
 ) -> dict:
-    """One of a scene's "cards"."""
+    """Return one of a scene's "cards"; see `stage.Stage`."""
     read_outs = [{"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics]
     return {
         "title": title,
@@ -77,8 +78,15 @@ def card(
 
 @lru_cache(maxsize=64)
 def density(name: str, dim: int) -> dict:
-    """Extent, labels, and contours that hold 10 to 99 % of the visible mass (the curve of the density in one
-    dimension). Above two dimensions it is the slice through the target's centre."""
+    """Return a scene's background for a target.
+
+    Its contours hold 10 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
+    two dimensions it is the slice through the target's centre.
+
+    Args:
+        name: of the target.
+        dim: its dimension.
+    """
     target = target_of(Spec(name, dim))
     x0, x1, y0, y1 = target.extent
     density = jax.jit(jax.vmap(target.log_density))
@@ -105,7 +113,7 @@ def density(name: str, dim: int) -> dict:
     if dim > 2:
         labels[0] += f"   (contours: slice through the centre of {dim} dimensions)"
     image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
-    equal = target.log_normalizer is not None  # a posterior's coordinates have units of their own, a shape's have not
+    equal = target.log_normalizer is not None  # the coordinates of a posterior have units of their own
     return {
         "extent": [x0, x1, y0, y1],
         "equal": equal,

@@ -1,4 +1,4 @@
-"""The stage: a canvas component that draws particles, forces and read-outs at frame rate."""
+"""The stage: a canvas that draws particles, forces and read-outs at frame rate."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,26 +40,39 @@ CSS = """
 
 
 class Stage(Unbusy, CheckedMessages, JSComponent):
-    """Up to three cards side by side, each with its read-outs.
+    """Draw up to three cards side by side, each with its read-outs.
 
-    scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
-        of its colour), "edit" (a click adds a particle), "note" (text in its middle, or "") and "metrics" ([{"name",
-        "label", "log", "help"}]). "backgrounds": a dict each of "extent" [x0, x1, y0, y1] (it widens where what is there
-        leaves it), "equal" (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image"
-        ({"width", "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None);
-        lengths in data units. Cards over one background share their arrows' scale.
-    on_message: gets every message dict of the browser, on the event loop: {"ready": True},
-        {"ack": seq}, {"add": [x, y]}, {"remove": index} or
-        {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
+    Cards over one background share the scale of their arrows.
+
+    Args:
+        on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
+            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
+        scene: what does not move, {"cards": [...], "backgrounds": [...]}.
+
+    A card is a dict of
+        title: text.
+        background: index of its first background.
+        accent: index of its colour.
+        edit: whether a click adds a particle.
+        note: text in its middle, or "".
+        metrics: [{"name", "label", "log", "help"}] of its read-outs.
+
+    A background is a dict, with lengths in data units, of
+        extent: [x0, x1, y0, y1]; it widens if particles leave it.
+        equal: whether both axes share a unit.
+        labels: [x, y].
+        contours: polylines, each flat: x, y, x, y ...
+        image: {"width", "height", "data": base64 of uint8 shades, bottom row first} or None.
+        curve: a flat polyline, or None.
     """
 
     scene = param.Dict(default={})
     show = param.Dict(default={"attract": True, "repulse": True, "trails": False, "guides": True})
-    starting = param.Integer(doc="Number of the newest run, as in `pack`: what is shown of runs before it is cleared.")
-    status = param.String(doc="What is going on, as a small badge.")
+    starting = param.Integer(doc="Number of the newest run, as in `pack`; earlier runs are cleared.")
+    status = param.String(doc="Present activity, as a small badge.")
     alarm = param.String(doc="What went wrong, as a banner.")
     embedded = param.Boolean(
-        default=False, doc="One among other things on a page: it leaves the keyboard alone and rests out of sight."
+        default=False, doc="Part of a longer page: it ignores the keyboard and pauses while it is out of sight."
     )
     dark = param.Boolean(default=False)
 
@@ -78,7 +91,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         self.on_message = on_message
 
     def send(self, frame: np.ndarray) -> None:
-        """Show a frame of `pack`."""
+        """Show a frame that `pack` has made."""
         self._send_msg(frame)
 
     def fit(self) -> None:
@@ -86,7 +99,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         self._send_msg({"fit": True})
 
     def export(self, kind: str) -> None:
-        """Have the browser download what is on screen, as "png" or "svg"."""
+        """Make the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
     def handle_message(self, data) -> None:

@@ -1,4 +1,4 @@
-"""What moves on a stage, and how it travels: one frame as a float32 vector."""
+"""The moving part of a stage, packed as one float32 vector for each frame."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from stein_core import Frame
 
 
 class Panel(NamedTuple):
-    """What moves on one card. metrics: K floats, NaN where undefined. rows: (m, 8) of x, y, sd_x, sd_y, attract_x,
-    attract_y, repulse_x, repulse_y; positions and sds in the units of the extent, forces in any one unit. has_scale:
-    whether the sd columns mean something. background: index of the scene's one that it lies over. fixed: (k, 2) exact
-    fixed points to mark. noisy: whether the forces are estimates from draws; then the browser draws their mean over
-    recent frames."""
+    """Hold what moves on one card.
+
+    Args:
+        step: number of the step.
+        metrics: K floats, NaN if undefined.
+        rows: (m, 8) of x, y, sd_x, sd_y, attract_x, attract_y, repulse_x, repulse_y; positions and sds in the units of
+            the extent, forces in any one unit.
+        has_scale: whether the sd columns are used.
+        background: index of the scene's background under it.
+        fixed: (k, 2) exact fixed points to mark.
+        noisy: whether the forces are estimates from draws; the browser then draws their mean over recent frames.
+    """
 
     step: int
     metrics: Sequence[float]
@@ -27,8 +34,12 @@ class Panel(NamedTuple):
 
 
 def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
-    """One frame as a float32 vector; element 0 is left for the `Streamer`. run: a number that changes with each run, so
-    that the browser fits the arrows' scale anew."""
+    """Pack one frame as a float32 vector; element 0 is left for the `Streamer`.
+
+    Args:
+        panels: one for each card.
+        run: a number that changes with each run, so that the browser fits the scale of the arrows again.
+    """
     parts = [[0, len(panels), run]]
     for panel in panels:
         sizes = len(panel.metrics), len(panel.fixed)
@@ -38,7 +49,8 @@ def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
 
 
 def rows(frame: Frame) -> np.ndarray:
-    """What the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two coordinates."""
+    """Return what the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two
+    coordinates."""
     d = frame.locations.shape[1]
     flat = np.zeros((len(frame.locations), 4, 2), np.float32)
     for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):

@@ -1,4 +1,4 @@
-"""What every page needs of the browser: the address bar, the Back button and the clipboard."""
+"""The browser's address bar, Back button and clipboard, for every page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +11,12 @@ HERE = Path(__file__).parent
 
 
 class Browser(CheckedMessages, JSComponent):
-    """Invisible. on_message gets, on the event loop, {"ready": True, "narrow": bool} when there is a browser to talk to
-    (again), {"back": "?a=1"} when the user went back or forward to that address, and {"copied": bool} when a text was to be
-    put on the clipboard."""
+    """Talk to the browser of a page. Invisible.
+
+    Args:
+        on_message: gets, on the event loop, {"ready": True, "narrow": bool} when a browser has (re)connected,
+            {"back": "?a=1"} when the user went back or forward to that address, and {"copied": bool} after a copy.
+    """
 
     schemas = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
     _esm = "\n".join(
@@ -26,15 +29,20 @@ class Browser(CheckedMessages, JSComponent):
         self.on_message = on_message
 
     def copy(self, text: str) -> None:
-        """Put text on the user's clipboard."""
+        """Copy a text to the user's clipboard."""
         self._send_msg({"copy": text})
 
     def copy_link(self, query: str) -> None:
-        """Put the app's address with this query on the user's clipboard."""
+        """Copy the app's address with this query to the user's clipboard."""
         self._send_msg({"copy_link": query})
 
     def show_link(self, query: str, push: bool = False) -> None:
-        """Show "?a=1&b=2" in the address bar without a reload; `push` makes it a new entry of the history."""
+        """Show a query in the address bar without a reload.
+
+        Args:
+            query: "?a=1&b=2".
+            push: add a new entry to the history.
+        """
         self._send_msg({"link": query, "push": push})
 
     def handle_message(self, data) -> None:
@@ -42,7 +50,7 @@ class Browser(CheckedMessages, JSComponent):
 
 
 class Arrival(JSComponent):
-    """Invisible; calls back when the browser has it, and with it all that was sent in the same layout."""
+    """Call back when the browser has rendered it, and with it all that was sent in the same layout. Invisible."""
 
     _esm = "export function render({model}) { model.send_msg('here'); }"
 

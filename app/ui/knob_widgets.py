@@ -1,4 +1,4 @@
-"""Widgets from knobs: the only place that knows which widget shows which knob."""
+"""Make the widgets of knobs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0),
 
 
 class NumberField(pn.viewable.Viewer):
-    """A field for a whole number, with a button below and above it. Enter and leaving the field take what was typed.
-    Of what is refused it says why, and keeps it marked until it is mended; `value` stays meanwhile."""
+    """Show a field for a whole number, with a button for less and one for more.
+
+    Enter and leaving the field take what was typed. If that is not allowed, the field is marked and says why, and
+    `value` does not change.
+    """
 
     value = param.Integer()
-    start = param.Integer(doc="the smallest that is allowed")
-    end = param.Integer(doc="the largest")
+    start = param.Integer(doc="the smallest allowed number")
+    end = param.Integer(doc="the largest allowed number")
     step = param.Integer(1, doc="from one allowed number to the next")
     visible = param.Boolean(True)
 
@@ -45,7 +48,11 @@ class NumberField(pn.viewable.Viewer):
         return self._row
 
     def check(self, text: str) -> int:
-        """The number that a text says; ValueError names the field, the text and what is allowed."""
+        """Return the number that a text says.
+
+        Raises:
+            ValueError: naming the field, the text and what is allowed.
+        """
         value = Knob(self.label, self.start, self.start, self.end, "integer").check(text.strip())
         if (value - self.start) % self.step:
             raise ValueError(
@@ -54,7 +61,7 @@ class NumberField(pn.viewable.Viewer):
         return value
 
     def _take(self, text: str):
-        if text == str(self.value):  # also where the program has set it
+        if text == str(self.value):  # or the program has set it
             return self._show()
         try:
             self.value = self.check(text)
@@ -69,7 +76,7 @@ class NumberField(pn.viewable.Viewer):
 
 
 def logarithmic(knob: Knob) -> list[float]:
-    """The stops of a logarithmic slider: 20 a decade to three digits, after an exact zero for scale "log0"."""
+    """Return the stops of a logarithmic slider: 20 a decade to three digits, and an exact zero for scale "log0"."""
     low, high = SHOWN.get(knob.name, (knob.low if knob.low > 0 else 1e-2, knob.high))
     count = int(round(PER_DECADE * np.log10(high / low))) + 1
     stops = [float(f"{v:.3g}") for v in np.geomspace(low, high, count)]
@@ -77,8 +84,13 @@ def logarithmic(knob: Knob) -> list[float]:
 
 
 def widget(knob: Knob, on_knob: Callable[[str, Any], None], kit=pmui):
-    """The widget of `knob`; `on_knob(name, value)` hears of every move of the user's. kit: the module that the widget is
-    from, panel_material_ui or panel.widgets."""
+    """Make the widget of a knob.
+
+    Args:
+        knob: the knob.
+        on_knob: on_knob(name, value) is called for each move.
+        kit: module of the widget, panel_material_ui or panel.widgets.
+    """
     label = knob.label or knob.name
     shared = {"label" if kit is pmui else "name": label, "value": knob.default, **WIDTH}
     if knob.choices is not None:
@@ -95,7 +107,7 @@ def widget(knob: Knob, on_knob: Callable[[str, Any], None], kit=pmui):
 
 
 def set_value(made, knob: Knob, value: Any) -> None:
-    """Show `value` on the widget of `knob`, also where it lies between two stops."""
+    """Show `value` on the widget of `knob`, even if it lies between two stops."""
     if knob.scale in ("log", "log0") and value not in made.options:
         made.param.update(options=_stops(knob, value), value=value)
     elif made.value != value:

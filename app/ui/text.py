@@ -1,4 +1,4 @@
-"""Markdown with formulas, and code in colours, as a component that needs nothing from the internet."""
+"""Show Markdown with formulas, and code in colours, without the internet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from app.server.messages import CheckedMessages, text
 
 HERE = Path(__file__).parent
 CSS = """
-.prose { font-size: 15px; line-height: 1.55; color: var(--mui-palette-text-primary, inherit); overflow-wrap: break-word; }
+.prose { font-size: 15px; line-height: 1.55; color: var(--mui-palette-text-primary, inherit);
+  overflow-wrap: break-word; }
 .prose > * { max-width: 46rem; }
 .prose > pre, .prose > .wide { max-width: 62rem; }
 .prose h1 { font-size: 1.7rem; line-height: 1.2; margin: .2em 0 .5em; }
@@ -28,10 +29,13 @@ CSS = """
 .prose h3 { font-size: 1rem; margin: 1em 0 .3em; }
 .prose p, .prose ul, .prose ol { margin: .5em 0; }
 .prose a { color: var(--mui-palette-primary-main, #0072B2); }
-.prose code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px; padding: .1em .3em; }
-.prose pre { margin: .4em 0; padding: 10px 14px; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: 6px; background: #8881; line-height: 1.45; }
+.prose code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px;
+  padding: .1em .3em; }
+.prose pre { margin: .4em 0; padding: 10px 14px; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: 6px;
+  background: #8881; line-height: 1.45; }
 .prose pre code, .prose pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
-.prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, #0072B2); font-weight: 600; }
+.prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, #0072B2);
+  font-weight: 600; }
 .prose pre .s1, .prose pre .s2, .prose pre .sa, .prose pre .si, .prose pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }
 .prose pre .mi, .prose pre .mf { color: light-dark(#a34a00, #f0a35e); }
 .prose pre .c1 { opacity: .7; font-style: italic; }
@@ -67,8 +71,11 @@ _markdown.use(
 
 
 class Text(CheckedMessages, JSComponent):
-    """HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML. go: follows a link to a
-    page of the app ("?page=...")."""
+    """Show HTML whose \\(...\\) and \\[...\\] are drawn as formulas. The caller vouches for the HTML.
+
+    Args:
+        go: go("?page=...") follows a link to a page of the app; without it links reload the page.
+    """
 
     html = param.String()
     anchor = param.String(doc="The id of its element.")
@@ -88,16 +95,16 @@ class Text(CheckedMessages, JSComponent):
 
 
 def markdown_html(source: str) -> str:
-    """Markdown as HTML; tags in it are shown as they are, formulas left for `Text`."""
+    """Return Markdown as HTML. Tags in it are shown as text, formulas are left for `Text`."""
     return _markdown.render(source)
 
 
 def code_html(source: str) -> str:
-    """Python in colours."""
+    """Return Python in colours, as HTML."""
     return f"<pre>{coloured(source)}</pre>"
 
 
 @lru_cache(maxsize=512)
 def coloured(source: str) -> str:
-    """The spans of highlighted Python."""
+    """Return the spans of highlighted Python."""
     return highlight(source, PythonLexer(), HtmlFormatter(nowrap=True, noclasses=False)).rstrip()

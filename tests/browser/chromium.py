@@ -48,7 +48,8 @@ def free_port() -> int:
 
 
 class Server:
-    """`panel serve app` from the checkout, its address and everything that it printed. panel: what runs Panel instead."""
+    """`panel serve app` from the checkout, its address and everything that it printed. panel: what runs Panel
+    instead."""
 
     def __init__(self, folder: Path, arguments=(), environment=None, panel=("-m", "panel"), port=None):
         port = port or free_port()

@@ -1,9 +1,10 @@
-"""python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0] [--job KIND]: one server and many visitors at once.
+"""python tests/browser/crowd.py [--playing 10] [--idle 0] [--hidden 0] [--job KIND]: one server and many visitors at
+once.
 
-With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h = 100;
-or there are eight, who run all of lesson 9 at once, every ten seconds.
-The visitors are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time
-from a slider's move to its picture, and what the server takes. Clients and server share this machine.
+With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h =
+100; or there are eight, who run all of lesson 9 at once, every ten seconds. The visitors are websocket clients that
+acknowledge every picture at once. Printed: pictures per second of each, the time from a slider's move to its picture,
+and what the server takes. Clients and server share this machine.
 """
 
 import argparse
@@ -109,19 +110,23 @@ async def crowd(server: Server, options) -> None:
         frames = sum(rates) * seconds
         waits = sorted(1000 * wait for v in playing for wait in v.waits)
         print(
-            f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most {rates[-1]:.1f}"
+            f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most "
+            f"{rates[-1]:.1f}"
         )
         print(
-            f"slider to its picture: median {statistics.median(waits):.0f} ms, p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
+            f"slider to its frame: median {statistics.median(waits):.0f} ms, "
+            f"p95 {waits[int(0.95 * len(waits))]:.0f} ms, "
             f"most {waits[-1]:.0f} ms ({len(waits)} of {sum(v.asked for v in playing)} moves)"
         )
         print(
-            f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a picture, {1000 * spent / frames:.1f} ms of the server's CPU"
+            f"{(sum(v.bytes for v in playing) - sent) / frames / 1000:.1f} kB a frame, "
+            f"{1000 * spent / frames:.1f} ms of the server's CPU"
         )
     print(f"visitors: {100 * (time.process_time() - own) / seconds:.0f} % of a core")
     share = 100 * spent / seconds
     print(
-        f"server: {share:.0f} % of a core, {memory(pid):.0f} MB; a visitor {share / everyone:.1f} %, {(memory(pid) - before) / everyone:.1f} MB"
+        f"server: {share:.0f} % of a core, {memory(pid):.0f} MB; a visitor {share / everyone:.1f} %, "
+        f"{(memory(pid) - before) / everyone:.1f} MB"
     )
 
 

@@ -1,8 +1,10 @@
-"""python tests/browser/measure.py [--sessions N] [--particles N] [--slow X]: what reaches the screen of a real Chromium.
+"""python tests/browser/measure.py [--sessions N] [--particles N] [--slow X]: what reaches the screen of a real
+Chromium.
 
 Frames painted per second and dropped, their size, the time from a slider's key press to the moment the canvas holds the
 first picture computed with the new value (a screen shows it at its next refresh), how many frames have come and are not
-painted yet, the server's processor and memory; of one session with both kinds of arrows, and of how many others beside it.
+painted yet, the server's processor and memory; of one session with both kinds of arrows, and of how many others beside
+it.
 """
 
 import argparse
@@ -36,7 +38,8 @@ HEAR = """() => {
   window.__bytes = window.__behind = 0;
   sockets.at(-1).addEventListener("message", e => {
     window.__bytes += e.data.byteLength ?? e.data.length;
-    if (e.data.byteLength) window.__behind = Math.max(window.__behind, new Float32Array(e.data, 0, 1)[0] - steinlab.seq);
+    if (!e.data.byteLength) return;
+    window.__behind = Math.max(window.__behind, new Float32Array(e.data, 0, 1)[0] - steinlab.seq);
   });
 }"""
 COUNT = "[steinlab.frames, steinlab.seq]"
@@ -68,7 +71,8 @@ def main():
         seconds, (frames, last) = time.perf_counter() - start, tab.page.evaluate(COUNT)
         painted, shown = frames - at, last - sent
         print(
-            f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, {shown - painted:.0f} frames dropped"
+            f"{painted / seconds:.1f} frames/s painted, {options.particles} particles, "
+            f"{shown - painted:.0f} frames dropped"
         )
         if others:
             beside = [(other.stage("frames") - before) / seconds for other, before in zip(others, begun)]
@@ -79,7 +83,8 @@ def main():
             (cpu(server.process.pid) - spent) / seconds,
         )
         print(
-            f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share / options.sessions:.0%} of a core for a page"
+            f"{kilobytes:.1f} kB a frame with all other messages; the server takes {share / options.sessions:.0%} "
+            "of a core for a page"
         )
 
         slider = tab.page.get_by_role("slider", name="alpha").first
@@ -96,7 +101,8 @@ def main():
         first = memory(server.process.pid)
         time.sleep(60 * options.minutes)
         print(
-            f"server memory {empty:.0f} MB before the first visit, {first:.0f} MB, {options.minutes:g} minutes later {memory(server.process.pid):.0f} MB ({options.sessions} open)"
+            f"server memory {empty:.0f} MB before the first visit, {first:.0f} MB, {options.minutes:g} minutes later "
+            f"{memory(server.process.pid):.0f} MB ({options.sessions} open)"
         )
         tab.close()
         browser.close()

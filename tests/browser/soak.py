@@ -1,8 +1,9 @@
-"""python tests/browser/soak.py [--minutes 30] [--seed 0]: visitors come, play, turn sliders, read lessons, go from page to
-page, start long jobs, leave or vanish, at random.
+"""python tests/browser/soak.py [--minutes 30] [--seed 0]: visitors come, play, turn sliders, read lessons, go from page
+to page, start long jobs, leave or vanish, at random.
 
-At the end nobody is left, and neither is any session, run, view or thread of theirs, nor a program beyond those that are
-kept; no page had stopped, memory is flat, and nothing was logged as an exception. Exits with 1 where one of these fails.
+At the end nobody is left, and neither is any session, run, view or thread of theirs, nor a program beyond those that
+are kept; no page had stopped, memory is flat, and nothing was logged as an exception. Exits with 1 where one of these
+fails.
 """
 
 import argparse
@@ -109,9 +110,9 @@ async def drive(server: Server, chance: random.Random, minutes: float, pid: int)
 
 
 def grown(seen: list[tuple[float, int]]) -> list[str]:
-    """What is wrong with (memory, memory maps) of every minute. Each program takes both, and maps tell when one came: so
-    the longest time without another is looked at. One sample is worth little: who is here differs, and a few closed pages
-    wait to be cleared away."""
+    """What is wrong with (memory, memory maps) of every minute. Each program takes both, and maps tell when one came:
+    so the longest time without another is looked at. One sample is worth little: who is here differs, and a few closed
+    pages wait to be cleared away."""
     spells = [[]]
     for one in seen:
         if spells[-1] and abs(one[1] / spells[-1][0][1] - 1) > 0.01:
@@ -152,11 +153,13 @@ def main() -> int:
     for kind in ("sessions", "runs", "views"):
         if after[kind]:
             problems.append(
-                f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by {after['held']}"
+                f"{after[kind]} {kind} are left, {after['garbage']} of the runs are garbage, one is held by "
+                f"{after['held']}"
             )
     if after["programs"] > after["kept"] or after["meters"] > after["kept"]:
         problems.append(
-            f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are kept"
+            f"{after['programs']} programs and {after['meters']} of diagnostics are left, where {after['kept']} are "
+            f"kept"
         )
     if after["stalled"]:
         problems.append(f"{after['stalled']} pages waited in vain for a picture that was ready")

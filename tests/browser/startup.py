@@ -1,4 +1,5 @@
-"""python tests/browser/startup.py: from the server's start, and from a visit, to the first moving picture, in a real Chromium.
+"""python tests/browser/startup.py: from the server's start, and from a visit, to the first moving picture, in a real
+Chromium.
 
 Cold: nothing was ever compiled on this machine (an empty cache). Warm: the server has started before.
 """

@@ -10,13 +10,15 @@ pytestmark = pytest.mark.browser
 
 HERE = "window.Bokeh?.index?.roots?.length"
 # The numbers of every figure on the page.
-DATA = """() => [...Bokeh.documents].flatMap(d => [...d._all_models.values()]).filter(m => m.type === "ColumnDataSource")
+DATA = """() => [...Bokeh.documents].flatMap(d => [...d._all_models.values()])
+  .filter(m => m.type === "ColumnDataSource")
   .map(m => Object.values(m.data).flatMap(v => [...v]).filter(Number.isFinite).reduce((s, v) => s + Math.abs(v), 0))"""
 
 
 @pytest.fixture
 def open_page(chromium, server):
-    """open_page(query) -> Tab, as soon as there is a page; at the end its console must be clean and every request local."""
+    """open_page(query) -> Tab, as soon as there is a page; at the end its console must be clean and every request
+    local."""
     tabs = []
 
     def opened(query=""):

@@ -12,7 +12,8 @@ window.WebSocket = class extends window.usual { constructor(url, ...more) { supe
 window.sockets.forEach(socket => socket.close());"""
 SHEET = "document.getElementById('offline')"
 UNDER = """([x, y]) => { let e = document.elementFromPoint(x, y);
-  while (e?.shadowRoot?.elementFromPoint(x, y) && e.shadowRoot.elementFromPoint(x, y) !== e) e = e.shadowRoot.elementFromPoint(x, y);
+  while (e?.shadowRoot?.elementFromPoint(x, y) && e.shadowRoot.elementFromPoint(x, y) !== e)
+    e = e.shadowRoot.elementFromPoint(x, y);
   return e.closest('button')?.innerText ?? e.id; }"""
 
 

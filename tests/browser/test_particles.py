@@ -259,7 +259,8 @@ def test_at_rest_arrows_are_gone(open_tab):
 
 def test_arrows_have_one_scale_for_a_run_until_they_are_fitted(open_tab):
     tab = open_tab("?target=gaussian&methods=svgd&init.spread=4.0&method.step_size=0.02")
-    share = "window.steinlab.scale[0] / (window.steinlab.extent(0)[1] - window.steinlab.extent(0)[0])"  # of the axis, a unit of force
+    # Of the axis, a unit of force.
+    share = "window.steinlab.scale[0] / (window.steinlab.extent(0)[1] - window.steinlab.extent(0)[0])"
 
     def paused_after(step):
         tab.wait(f"window.steinlab.step[0] > {step}")
@@ -299,7 +300,8 @@ def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
 # The part of a small curve's columns in which something is drawn.
 COLUMNS = """canvas => {
   const {width, height} = canvas, {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
-  return [...Array(width).keys()].filter(x => [...Array(height).keys()].some(y => data[4 * (y * width + x) + 3])).length / width; }"""
+  const drawn = x => [...Array(height).keys()].some(y => data[4 * (y * width + x) + 3]);
+  return [...Array(width).keys()].filter(drawn).length / width; }"""
 
 
 def test_a_step_back_keeps_the_curves_so_far(open_tab):

@@ -12,9 +12,11 @@ CUT = """() => {
   const walk = root => {
     for (const e of root.querySelectorAll("*")) {
       if (e.shadowRoot) walk(e.shadowRoot);
-      const box = e.getBoundingClientRect(), seen = getComputedStyle(e).visibility !== "hidden" && box.width > 0 && box.height > 0;
+      const box = e.getBoundingClientRect();
+      const seen = getComputedStyle(e).visibility !== "hidden" && box.width > 0 && box.height > 0;
       const within = seen && box.left < innerWidth && box.right > 0;  // the closed sidebar waits outside
-      if (within && box.right > innerWidth + 0.5 && e.matches("button, canvas, input, h1, h2, h3, a")) found.push(e.innerText || e.ariaLabel);
+      if (within && box.right > innerWidth + 0.5 && e.matches("button, canvas, input, h1, h2, h3, a"))
+        found.push(e.innerText || e.ariaLabel);
     }
   };
   walk(document);

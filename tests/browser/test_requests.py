@@ -1,4 +1,5 @@
-"""What anybody may ask of the server, with nonsense: an answer without a traceback, and never the server's own failure."""
+"""What anybody may ask of the server, with nonsense: an answer without a traceback, and never the server's own
+failure."""
 
 import asyncio
 import json

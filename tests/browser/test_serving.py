@@ -1,4 +1,5 @@
-"""Serving to many, as the README says: two processes behind nginx, a password, accounts, who may connect, what is left."""
+"""Serving to many, as the README says: two processes behind nginx, a password, accounts, who may connect, what is
+left."""
 
 import asyncio
 import json

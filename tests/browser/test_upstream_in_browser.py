@@ -19,7 +19,8 @@ ECHOES = """async thumb => {
   const {data} = [...Bokeh.documents[0]._all_models.values()].find(m => m.data?.attributes.label === "Rewind");
   const sent = [], tell = value => data.setv({value}, {sync: false}), {setAttribute} = thumb;
   Bokeh.documents[0].on_change(e => { if (e.model === data && e.attr === "value" && e.sync) sent.push(e.value); });
-  thumb.setAttribute = function(...a) {  // a slow browser: React draws, and writes back in a later turn of the event loop
+  // A slow browser: React draws, and writes back in a later turn of the event loop.
+  thumb.setAttribute = function(...a) {
     setAttribute.apply(this, a);
     const end = performance.now() + 20;
     while (performance.now() < end);

@@ -1,4 +1,5 @@
-"""Visitors without a browser: websocket clients that open a page, acknowledge every picture at once and turn its sliders.
+"""Visitors without a browser: websocket clients that open a page, acknowledge every picture at once and turn its
+sliders.
 
 They speak Bokeh's protocol: a message is three texts (header, metadata, content) and two more parts for every buffer.
 """
@@ -24,8 +25,8 @@ AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the 
 
 
 class Visitor:
-    """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose answers
-    are timed in waits (seconds), asked: how often it was. said: the last text that tells how far a job is."""
+    """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose
+    answers are timed in waits (seconds), asked: how often it was. said: the last text that tells how far a job is."""
 
     def __init__(self, url: str, query: str = "", turns: bool = False):
         self.url, self.query, self.turns = url, query, turns

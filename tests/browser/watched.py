@@ -55,8 +55,8 @@ def look_for_stalled():
 
 
 def path_to(ids: set[int]) -> list[str]:
-    """What leads from a module or a running function to one of these objects; nothing does where they are garbage, or where
-    something that is not Python holds them."""
+    """What leads from a module or a running function to one of these objects; nothing does where they are garbage, or
+    where something that is not Python holds them."""
     frames = sys._current_frames() | {threading.get_ident(): sys._getframe(2)}  # without this search itself
     layer = [sys.modules, *threading.enumerate()]
     for frame in frames.values():

@@ -1,4 +1,4 @@
-"""The figures of the page "Variance collapse", in plain Bokeh: one glyph for all points, so that an update is one message."""
+"""Figures of page "Variance collapse" in plain Bokeh: one glyph for all points, so that an update is one message."""
 
 from __future__ import annotations
 
@@ -50,8 +50,15 @@ POINTS = (
 
 
 class Chart:
-    """A figure with a logarithmic or linear y axis. It stays in the page: `take` gives it another grid and view, `show`
-    replaces what is drawn and leaves the user's zoom alone. chosen: hears which Point was clicked."""
+    """Draw points, laws and bands over a logarithmic or linear y axis.
+
+    The figure stays in the page: `take` gives it another grid and view, `show` replaces what is drawn and keeps the
+    zoom.
+
+    Args:
+        log: whether the y axis is logarithmic.
+        chosen: chosen(point) is called when a point is clicked.
+    """
 
     def __init__(self, log: bool, chosen: Callable[[Point], None]):
         self.log, self.chosen = log, chosen
@@ -80,10 +87,8 @@ class Chart:
             min_border_right=20,
             title="",
         )
-        made.toolbar.logo, made.toolbar.active_scroll = (
-            None,
-            None,
-        )  # the wheel scrolls the page until the tool is chosen
+        made.toolbar.logo = None
+        made.toolbar.active_scroll = None  # the wheel scrolls the page until the tool is selected
         made.title.text_font_size, made.title.text_font_style = "12px", "normal"
         made.axis.axis_label_text_font_style = "normal"
         made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "13px", "12px"
@@ -137,7 +142,7 @@ class Chart:
         return made
 
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
-        """Another grid or view; it is empty until `show`."""
+        """Prepare for another grid or view. The figure is empty until `show`."""
         self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
         self.looks = dict(zip(series, colours_of([one.method for one in series])))
         made = self.figure
@@ -177,13 +182,19 @@ class Chart:
         return COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
 
     def _x(self, point: Point) -> float:
-        """Points of different series at one place stand side by side."""
+        """Return the x coordinate of a point. Points of different series at the same x stand side by side."""
         middle = (len(self.order) - 1) / 2
         aside = (self.order[point.series] - middle) / max(middle, 2) * 0.012 * self.width
         return place(self.axis, point.d, point.n) * float(np.exp(aside))
 
     def show(self, points: list[Point], curves: list[Curve], laws: dict[tuple, float]) -> None:
-        """Draw these and nothing else. laws: (series, d, n) -> the exact law there, for the read-out."""
+        """Draw these and nothing else.
+
+        Args:
+            points: the points.
+            curves: laws, limits and bands.
+            laws: (series, d, n) -> the exact law there, for the tooltip.
+        """
         points = [p for p in points if not self.log or p.mean > 0]
         self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
         columns = {name: [] for name in POINTS}
@@ -247,7 +258,7 @@ class Chart:
         self._fit(self.figure.y_range, [*edges, *(y for ys in self.lines.data["ys"] for y in ys)], self.log)
 
     def _joined(self, lawful: set[Series]) -> list[tuple[Series, list, list]]:
-        """A thin line through the points of a series without a law, so that the eye can follow it."""
+        """Return a thin line (series, xs, ys) through the points of each series without a law."""
         at: dict[Series, dict] = {}
         for point in self.shown:
             if point.series not in lawful and point.stopped != "diverged":
@@ -255,7 +266,7 @@ class Chart:
         return [(series, sorted(ys), [ys[x] for x in sorted(ys)]) for series, ys in at.items() if len(ys) > 1]
 
     def mark(self, point: Point | None) -> None:
-        """Ring the point that is open."""
+        """Draw a ring around the point whose run is open."""
         self.ring.data = {"x": [self._x(point)], "y": [point.mean]} if point else {"x": [], "y": []}
 
     def _tapped(self, attribute, old, new):
@@ -265,7 +276,7 @@ class Chart:
 
 
 def settings_of(series: Series) -> str:
-    """A series' settings in words."""
+    """Return the settings of a series in words."""
     parts = [f"alpha {series.alpha:g}"] if series.alpha is not None else []
     parts += [name for name in (series.kernel, series.rule) if name]
     attraction = [f"attraction: {FORCE_SCALES[series.force_scale].label}"] if series.force_scale else []

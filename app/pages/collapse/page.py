@@ -1,4 +1,4 @@
-"""Page "Variance collapse": how much variance is left, against the dimension, with the theory's curves through it."""
+"""Page "Variance collapse": the variance that is left against the dimension, with the exact laws."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ GREY = {  # what is grey, by the tab
 
 
 class Collapse:
-    """See `app.shell` for the contract of a page. grid, axis, quantity: what is shown; all of it is in the link."""
+    """Page "Variance collapse"; see `app.shell` for the contract of a page.
+
+    Attributes:
+        grid, axis, quantity: what is shown; all of it is in the link.
+    """
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell = shell
@@ -57,14 +61,14 @@ class Collapse:
         self.ran: Grid | None = None  # the job's grid
         self.local: dict[str, dict] = {}  # rows computed on this machine, by key
         self.curves, self.laws = [], {}
-        self.found = None  # what was looked up and is not drawn yet
-        self.arrived = False  # whether the browser has the page: news can overtake a page that is still on its way,
-        self.loaded = False  # and is dropped until the document is loaded
+        self.found = None  # rows and curves that were looked up but are not drawn yet
+        # News may overtake a page on its way to the browser, and Panel drops changes until the document is loaded.
+        self.arrived = self.loaded = False
         self.post = Mailbox(soon(pn.state.curdoc), self.on_news)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
         self.replay = Replay(self.post)
-        # Both are there from the start: a figure that is added later is measured before it is laid out, and Bokeh fails.
+        # Both are there from the start: see app/ui/guard_layout.js.
         self.charts = {log: Chart(log, self._open) for log in (True, False)}
         self.panes = {
             log: pmui.Column(
@@ -163,10 +167,10 @@ class Collapse:
         self._draw_found()
 
     def hide(self):
-        """A sweep goes on while another page is shown."""
+        """Do nothing: a sweep goes on while another page is shown."""
 
     def refresh(self):
-        """Rows come in here, twice a second at most, however fast they are computed."""
+        """Draw new rows, at most twice a second, however fast they are computed."""
         if self.job:
             rows = {row["key"]: row for row in list(self.job.rows)}
             new = rows.keys() & self.recipes.keys() - self.local.keys()
@@ -185,7 +189,7 @@ class Collapse:
     # ---- from the user
 
     def _refuse(self, problems: list[str]):
-        """The settings make no grid: the last one stays on screen, and Run waits."""
+        """Say why the settings make no grid. The last grid stays on screen, and Run is disabled."""
         self.valid = False
         self.error.param.update(object="<br>".join(map(html.escape, problems)), visible=True)
         self._show_job()
@@ -203,14 +207,13 @@ class Collapse:
         self.grid, self.axis, self.quantity = grid, axis, quantity
         self.valid, self.error.visible = True, False
         if self.job and not self.job.active and self.ran != grid:
-            self.job = None  # how it ended is no news of this grid
+            self.job = None  # its end is not about this grid
         self._show_settings()
         self._redraw()
 
     def _start(self, event):
-        if (
-            self.job and self.job.active or self.grid.refusal()
-        ):  # the second of two quick clicks; a message that no button sends
+        # The second of two quick clicks, or a message that no button sends.
+        if self.job and self.job.active or self.grid.refusal():
             return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
         LINE.add(self.job)
@@ -223,7 +226,7 @@ class Collapse:
             self.shell.browser.copy(self.grid.to_python())
 
     def _csv(self) -> io.StringIO:
-        """The rows that are drawn, as a table."""
+        """Return the rows that are drawn, as a CSV file."""
         return table_of({"shipped": self.shipped.values(), "here": self.local.values()})
 
     # ---- drawing
@@ -233,7 +236,7 @@ class Collapse:
         return [name for name, (of, *_) in QUANTITIES.items() if of == tab]
 
     def _show_settings(self):
-        """The widgets of the grid and the view, without that counting as the user's wish."""
+        """Set the widgets to the grid and the view, without taking that for the user's choice."""
         self.quiet = True
         self.settings.show(self.grid)
         tab = QUANTITIES[self.quantity][0]
@@ -250,7 +253,7 @@ class Collapse:
         self.quiet = False
 
     def _redraw(self):
-        """Another grid or view: what is known is drawn at once, the rest is looked up on a thread."""
+        """Draw another grid or view: known rows at once; the rest is looked up on a thread."""
         self.recipes = self.grid.recipes()
         self.shipped = {key: row for key, row in shipped()["rows"].items() if key in self.recipes}
         self.local = {key: row for key, row in self.local.items() if key in self.recipes}
@@ -297,9 +300,8 @@ class Collapse:
         refusal = self.grid.refusal() if missing else ""
         self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
         self.cancel.visible = self.bar.visible = active
-        text = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here. {refusal}".removesuffix(
-            ". "
-        )
+        counts = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"
+        text = f"{counts}. {refusal}" if refusal else counts
         if active:
             self.bar.value = int(100 * job.done / max(job.total, 1))
             text = progress(job, "runs")
@@ -319,7 +321,7 @@ class Collapse:
             self._show_job()
 
     def on_news(self, news: dict):
-        """From the threads, on the event loop."""
+        """Take news of the threads. On the event loop."""
         if "failed" in news and news["failed"][0] is self.requested:
             self.error.param.update(object=html.escape(news["failed"][1]), visible=True)
         self.arrived |= "arrived" in news
@@ -332,7 +334,7 @@ class Collapse:
             self.replay.failed(*news["unrecorded"])
 
     def _leave(self):
-        """The tab is closed: its sweep and its recording end."""
+        """End the sweep and the recording of a closed tab."""
         self.requested = None
         self.replay.close()
         if self.job:

@@ -123,7 +123,9 @@ def names_of(series: Iterable[Series]) -> dict[Series, str]:
         ):
             if len({getattr(s, field) for s in others}) > 1:
                 value = getattr(one, field)
-                parts.append(FORCE_SCALES[value].label if field == "force_scale" else f"{text}{text_of(value)}")
+                parts.append(
+                    f"{FORCE_SCALES[value].label} scale" if field == "force_scale" else f"{text}{text_of(value)}"
+                )
         names[one] = ", ".join(parts)
     return names
 

@@ -1,4 +1,4 @@
-"""The settings of the page "Variance collapse": a widget for every field of a Grid, and for the methods' other knobs."""
+"""Widgets for every field of a Grid of page "Variance collapse", and for the other knobs of its methods."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ COST = "A step of resampled SVGD is a whole round: step s costs as much as s ste
 
 
 class Settings:
-    """on_change: hears the grid that the user's moves make; on_problems: or every reason why they make none."""
+    """Hold the widgets.
+
+    Args:
+        on_change: on_change(grid) is called with each new grid.
+        on_problems: on_problems(sentences) is called instead if the fields make no grid, with all that is wrong.
+    """
 
     def __init__(self, on_change: Callable[[Grid], None], on_problems: Callable[[list[str]], None]):
         self.on_change, self.on_problems = on_change, on_problems
         self.grid, self.quiet = Grid(), False
-        self.pending: dict[str, Any] = {}  # other knobs that wait until the rest makes a grid
+        self.pending: dict[str, Any] = {}  # changed other knobs, until the fields make a grid
 
         def several(label, registry):
             return pmui.MultiChoice(label=label, options={e.label: e.name for e in registry.entries()}, **WIDTH)
@@ -61,7 +66,7 @@ class Settings:
         self.widgets = [self.inputs["methods"], *(self.inputs[name] for name in order), self.more]
 
     def show(self, grid: Grid) -> None:
-        """The widgets of a grid, without that counting as the user's wish."""
+        """Set the widgets to a grid, without calling `on_change`."""
         self.grid, self.quiet, self.pending = grid, True, {}
         self._mark({})
         for name, made in self.inputs.items():
@@ -91,20 +96,20 @@ class Settings:
         knobs = {name: v for name, v in (dict(self.grid.knobs) | self.pending).items() if name in here}
         try:
             grid = Grid(**values, knobs=tuple(knobs.items()))
-        except ValueError as error:  # each field is right, and together they are too much
+        except ValueError as error:  # each field is allowed, but together they are too much
             self.on_problems([str(error)])
         else:
             self.on_change(grid)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What each field says, and by the field's name what is on_problems with it."""
+        """Return the value of each field by name, and a sentence for each field that is wrong."""
         values, problems = {}, {}
         for name, made in self.inputs.items():
             try:
                 values[name] = value_of(name, made.value) if isinstance(made.value, str) else tuple(made.value)
             except ValueError as error:
                 problems[name] = self._labelled(name, error)
-        # The smallest grid of these methods and this target, in which each field is tried alone.
+        # Each field is tried alone in the smallest grid of these methods and this target.
         least = {"target": values["target"], "methods": values["methods"] or ("svgd",), "seeds": 1}
         least["dims"] = (TARGETS[values["target"]].facts.default_dim,)
         for name, value in values.items():
@@ -115,7 +120,7 @@ class Settings:
         return values, problems
 
     def _labelled(self, name: str, error: ValueError) -> str:
-        """The message with the label of the field that it is about."""
+        """Return the message with the field's label instead of its name."""
         return re.sub(
             rf"^(method\.)?{name.removesuffix('s')}s?(?=:| =)", lambda found: self.inputs[name].label, str(error)
         )

@@ -1,4 +1,4 @@
-"""The settings of the page "1-D wave": a widget for everything in a WaveSetup."""
+"""Widgets for every field of the WaveSetup of page "1-D wave"."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ ORDER = (
 
 
 class Controls:
-    """on_change: hears the fields that the user has changed; on_refused: why a text gives no points."""
+    """Hold the widgets.
+
+    Args:
+        on_change: on_change(**fields) is called with the fields that the user has changed.
+        on_refused: on_refused(sentence) is called if a text or file gives no points.
+    """
 
     def __init__(self, on_change: Callable[..., Any], on_refused: Callable[[str], None]):
         self.on_refused, self.quiet = on_refused, False
@@ -102,7 +107,7 @@ class Controls:
         self.noisy.param.watch(lambda event: moved(noisy=event.new), "value")
 
     def show(self, setup: WaveSetup) -> None:
-        """The widgets of a setup, without that counting as the user's wish."""
+        """Set the widgets to a setup, without calling `on_change`."""
         self.setup, self.quiet = setup, True
         try:
             self.methods.value, self.two.value = list(setup.methods), setup.two

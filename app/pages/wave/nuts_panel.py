@@ -16,7 +16,7 @@ from stein_core.experiments.wave import dim_of
 
 class NutsPanel:
     """found: hears what is known of each network, a Compared or None. post: takes news to the event loop, where the page
-    hands {"nuts": ...} to `on_measured` and {"gaps": ...} to `gaps`. failed: why there is none.
+    hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none.
     page: which the job gives way to."""
 
     def __init__(
@@ -29,7 +29,7 @@ class NutsPanel:
         self.found, self.post, self.failed = found, post, failed
         self.networks: tuple[WaveSetup, ...] = ()
         self.known: list[Compared | None] = []
-        self.requested = None  # what `known` belongs to, or will
+        self.asked = None  # what `known` belongs to, or will
         self.gaps: dict[int, float] = {}  # number of weights -> width between the clusters, of the shipped references
         self.text = pmui.Typography("", variant="body2", margin=(4, 10))
         self.job = JobBar("Compute NUTS here", "steps", self._make, self._ended, page)
@@ -38,33 +38,31 @@ class NutsPanel:
     def show(self, networks: Sequence[WaveSetup]) -> None:
         """Compare with NUTS where its answer to these posteriors is known; measuring takes a moment, so on a thread."""
         references = [reference_of(network) for network in networks]
-        requested = [(n.posterior(), n.probability, n.noisy, r is None) for n, r in zip(networks, references)]
-        if requested == self.requested:
+        asked = [(n.posterior(), n.probability, n.noisy, r is None) for n, r in zip(networks, references)]
+        if asked == self.asked:
             return
-        same = (
-            self.requested and [one[0] for one in requested] == [one[0] for one in self.requested] and any(references)
-        )
-        self.networks, self.requested = tuple(networks), requested
+        same = self.asked and [one[0] for one in asked] == [one[0] for one in self.asked] and any(references)
+        self.networks, self.asked = tuple(networks), asked
         if not same:  # else the old band stays until the new one is there
             self._draw([None] * len(networks))
         if any(references):
             in_background(
-                lambda: (requested, [r and compared(r, n) for n, r in zip(networks, references)]),
+                lambda: (asked, [r and compared(r, n) for n, r in zip(networks, references)]),
                 lambda found: self.post({"nuts": found}),
                 lambda text: self.post({"alarm": text}),
-                lambda: requested is self.requested,
+                lambda: asked is self.asked,
             )
         if not self.gaps:
             in_background(
                 lambda: {dim_of(h): compared(shipped(h), WaveSetup(width=h)).readout.gap for h in shipped_widths()},
                 lambda gaps: self.post({"gaps": gaps}),
                 lambda text: self.post({"alarm": text}),
-                lambda: requested is self.requested and not self.gaps,
+                lambda: asked is self.asked and not self.gaps,
             )
 
-    def on_measured(self, requested: list, known: list[Compared | None]) -> None:
+    def told(self, asked: list, known: list[Compared | None]) -> None:
         """What was measured; of other settings than the present ones it is dropped."""
-        if requested == self.requested:
+        if asked == self.asked:
             self._draw(known)
 
     def refresh(self) -> None:
@@ -75,7 +73,7 @@ class NutsPanel:
 
     def close(self) -> None:
         """The tab is closed."""
-        self.requested = None
+        self.asked = None
         self.job.cancel()
 
     def _draw(self, known):

@@ -1,4 +1,4 @@
-"""Page "1-D wave": what each method does not know, live, against NUTS."""
+"""Page "1-D wave": the uncertainty of each method, live, against NUTS."""
 
 from __future__ import annotations
 
@@ -38,11 +38,15 @@ ERASE = {
 
 
 class WavePage:
-    """See `app.shell` for the contract of a page. setup: what is shown; a session for each of its networks trains it."""
+    """Page "1-D wave"; see `app.shell` for the contract of a page.
+
+    Attributes:
+        setup: what is shown; a session trains each of its networks.
+    """
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, soon(pn.state.curdoc)
-        # Until the document is loaded Panel drops what changes, and the stage moves before that: news waits for it.
+        # Panel drops changes until the document is loaded. The stage moves before that, so news has to wait.
         self.loaded = lambda call: self.later(lambda: pn.state.onload(call))
         self.setup, problems = WaveSetup.from_query(query)
         self.shown = False
@@ -100,7 +104,7 @@ class WavePage:
         ]
         self._train()
         self._show_setup()
-        self.later(self.show)  # as soon as it is built, before a browser has loaded it: so something moves sooner
+        self.later(self.show)  # before a browser has loaded the page, so that something moves sooner
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
@@ -161,7 +165,14 @@ class WavePage:
     # ---- from the user
 
     def take(self, **change) -> bool:
-        """Change the setup where the new one is valid; else say why not, and show the one that stays."""
+        """Change the setup.
+
+        Args:
+            change: fields of the WaveSetup.
+
+        Returns:
+            False if the new setup is not valid; the page then says why and keeps the old one.
+        """
         try:
             setup = replace(self.setup, steps=0, below=0, **change)
         except ValueError as error:
@@ -176,7 +187,7 @@ class WavePage:
         return True
 
     def on_message(self, message: dict):
-        """A message of the stage's: acknowledgements, data points and keys."""
+        """Handle a message of the stage: acknowledgements, data points and keys."""
         if "ready" in message:
             for streamer in self.streamers:
                 streamer.ready()
@@ -228,7 +239,7 @@ class WavePage:
             self.shell.browser.copy(self.setup.to_python(self._steps()))
 
     def _csv(self) -> io.StringIO:
-        """The bands of every method, a row a grid point."""
+        """Return the bands of every method as a CSV file, with a row for each grid point."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(["h", "method", "step", "x", "mean", "low", "high", "low50", "high50"])
@@ -243,7 +254,7 @@ class WavePage:
     # ---- training
 
     def _train(self):
-        """A session for each network, with its present settings."""
+        """Train each network with its present settings, in a session of its own."""
         networks = self.setup.networks()
         while len(self.sessions) > len(networks):
             self.sessions.pop().close()
@@ -281,7 +292,7 @@ class WavePage:
         self.nuts.show(self.setup.networks())
 
     def _show_readouts(self):
-        """The table, and the figure of widths."""
+        """Update the table and the figure of widths."""
         pictures = self._pictures()
         known = self.nuts.known if len(self.nuts.known) == len(pictures) else [None] * len(pictures)
         self.table.object = table(pictures, known) if any(pictures) else ""
@@ -296,7 +307,7 @@ class WavePage:
         self.alarm.param.update(object=html.escape(text), visible=bool(text))
 
     def on_session_news(self, row: int, news: dict):
-        """From a session, on the event loop."""
+        """Take news of a session. On the event loop."""
         if "playing" in news:
             self.playing[row] = news["playing"]
             on = any(self.playing.values())
@@ -307,15 +318,15 @@ class WavePage:
             self.status[row] = news["status"]
 
     def on_news(self, news: dict):
-        """From the threads, on the event loop."""
+        """Take news of the threads. On the event loop."""
         if "alarm" in news:
             self._alarm(news["alarm"])
         if "nuts" in news:
-            self.nuts.on_measured(*news["nuts"])
+            self.nuts.told(*news["nuts"])
         if "gaps" in news:
             self.nuts.gaps = news["gaps"]
         if "recovery" in news:
-            self.recovery.on_rows(news["recovery"])
+            self.recovery.told(news["recovery"])
 
     def _leave(self):
         for session in self.sessions:

@@ -1,4 +1,4 @@
-"""Texts, presets, the file input and the table of read-outs of the page "1-D wave"."""
+"""Texts, presets, file input and table of read-outs of page "1-D wave"."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PRESETS = [
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
-        "text": "The paper's large network has 10,301 weights, so it trains slowly. See SVGD's band close between the data.",
+        "text": "The paper's large network has 10,301 weights and trains slowly. See SVGD's band close in the gap.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
-        "text": "The small network is above, the large one below; it trains in the time that is left. Compare SVGD's two bands.",
+        "text": "The small network is above, the large one below trains in the remaining time. Compare SVGD's bands.",
     },
     {
         "name": "All six methods",
@@ -57,8 +57,8 @@ MARKS = (
     ("dotted", "chains of NUTS that disagree"),
 )
 WIDTHS_HINT = (
-    "The figure shows the mean width of the 90 % band of f between the clusters. MAP is not shown: its band has width 0, "
-    "and the axis is logarithmic. "
+    "The figure shows the mean width of the 90 % band of f between the clusters. MAP is not shown: its band has width "
+    "0, and the axis is logarithmic. "
 )
 WIDTH_MARKS = (
     ("full mark", "trained here, at its last step"),
@@ -67,10 +67,10 @@ WIDTH_MARKS = (
     ("cross", "NUTS"),
 )
 HELP = (
-    "The band of f shows where the curve may be; the band of y adds the noise of a new observation. The table is about the "
-    "paper's wave, whatever your data; hover a column's name to see what it is."
+    "The band of f shows where the curve may be; the band of y adds the noise of a new observation. The table is about "
+    "the paper's wave, whatever your data; hover a column's name to see what it is."
 )
-KEYS = "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **← →** select a point"
+KEYS = "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **← →** select"
 # (head of a column, where its test points lie) of each of WAVE_REGIONS.
 REGION_TEXTS = (("inside", "inside the clusters"), ("between", "between the clusters"), ("everywhere", "everywhere"))
 CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 12.5px}
@@ -83,7 +83,12 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 
 
 class Upload(CheckedMessages, pmui.FileInput):
-    """One file of at most LIMITS.upload_mb, which comes in parts. chosen: gets its bytes; refused: why there are none."""
+    """Take one file of at most LIMITS.upload_mb, which comes in parts.
+
+    Args:
+        chosen: chosen(bytes) is called with the content.
+        refused: refused(sentence) is called instead if the file was not read.
+    """
 
     schemas = (
         {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
@@ -104,7 +109,7 @@ class Upload(CheckedMessages, pmui.FileInput):
             return
         content, size = b"".join(self.parts), self.received
         self.parts, self.received = [], 0
-        if status == "error" or size > LONGEST:  # the browser refuses a large one, if it is an honest one
+        if status == "error" or size > LONGEST:  # our script refuses a large file, another client may not
             self.refused(f"The file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB).")
         elif status == "finished":
             self._send_msg(data)
@@ -112,7 +117,12 @@ class Upload(CheckedMessages, pmui.FileInput):
 
 
 def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:
-    """The read-outs as HTML, a row a method, NUTS last; network by network."""
+    """Return the read-outs as HTML: network by network, a row for each method, NUTS last.
+
+    Args:
+        pictures: what each network shows, None before its first frame.
+        nuts: what is known of NUTS for each network.
+    """
     first = next(picture for picture in pictures if picture).setup
     percent = f"{100 * first.probability:.0f} %"
     heads = [  # with what the pointer shows
@@ -161,12 +171,12 @@ def _row(label: str, colour: str, readout: Readout, ratio: float, rate: str) -> 
 
 
 def number(value: float) -> str:
-    """A log density, short: hopeless ones in powers of ten."""
+    """Return a log density as a short text; very low ones in powers of ten."""
     return f"{value:,.1f}" if abs(value) < 1e4 else f"{value:.1e}"
 
 
 def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
-    """What there is to know of the NUTS band, or why there is none."""
+    """Return a sentence about the NUTS band, or about why there is none."""
     if nuts is None:
         plain = WaveSetup()
         if setup.posterior()[1:] != plain.posterior()[1:]:
@@ -187,6 +197,7 @@ def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
         return f"{text}: the chains agree."
     worst = GRID[np.argmax(nuts.r_hat)]
     return (
-        f"{text}. **Above {AGREE} at {where.sum()} of {len(where)} grid points, most at x = {worst:.2f}: there the chains "
+        f"{text}. **Above {AGREE} at {where.sum()} of {len(where)} grid points, most at x = {worst:.2f}: there the "
+        f"chains "
         "disagree,** and each chain's mean is dotted."
     )

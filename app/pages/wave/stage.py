@@ -1,4 +1,4 @@
-"""The stage of the page "1-D wave" in the browser: bands of every method and network, and the data points to touch."""
+"""Stage of page "1-D wave": the bands of every method and network, and the data points, which can be edited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
 
 
 def pack(row: int, step: int, methods: dict[str, Seen]) -> np.ndarray:
-    """One picture of a row as a float32 vector; element 0 is left for the `Streamer`."""
+    """Pack one frame of a row as a float32 vector; element 0 is left for the `Streamer`.
+
+    Args:
+        row: index of the network.
+        step: number of the step.
+        methods: name -> what it shows.
+    """
     parts = [[0, row, step, len(methods)]]
     for name, seen in methods.items():
         parts += [[SHOWN.index(name), seen.step, seen.diverged, len(seen.curves)]]
@@ -34,21 +40,22 @@ def pack(row: int, step: int, methods: dict[str, Seen]) -> np.ndarray:
 
 
 def title_of(setup: WaveSetup) -> str:
-    """A network in words."""
+    """Return the title of a network."""
     return f"h = {setup.width}, {dim_of(setup.width):,} weights"
 
 
 class WaveStage(Unbusy, CheckedMessages, JSComponent):
-    """A panel for each method, a row for each network, sharing axes and data points.
+    """Draw a panel for each method and a row for each network. All share axes and data points.
 
-    on_message: gets every message dict of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
-        {"points": [[x, y], ...]} (the user added, moved or deleted one) or {"key": "space" | "right" | "r"}.
+    Args:
+        on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
+            {"points": [[x, y], ...]} (the user added, moved or deleted one) or {"key": "space" | "right" | "r"}.
     """
 
     scene = param.Dict(default={})
     points = param.Dict(default={"xy": []})
-    nuts = param.List(default=[], doc="For each row the outline of NUTS's band, or None.")
-    erasing = param.Boolean(default=False, doc="A click or a tap on a point takes it away.")
+    nuts = param.List(default=[], doc="Outline of NUTS's band for each row, or None.")
+    erasing = param.Boolean(default=False, doc="A click or tap on a point deletes it.")
     dark = param.Boolean(default=False)
 
     schemas = (
@@ -67,7 +74,7 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
         self._there: list[tuple[float, float]] = []  # the points that the browser has
 
     def show(self, networks: Sequence[WaveSetup]) -> None:
-        """Panels for these networks and their data."""
+        """Show panels for these networks and their data."""
         rows = [
             {
                 "title": title_of(n),
@@ -88,23 +95,21 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
             self.nuts = [None] * len(rows)
         if scene != self.scene:
             self.scene = scene
-        if (
-            list(networks[0].data) != self._there
-        ):  # what is there already is left alone: sending it back would end a drag
+        if list(networks[0].data) != self._there:  # sending the browser's own points back would end a drag
             self._there = list(networks[0].data)
-            # Counted: after a refused change the browser has to be told although nothing has changed here.
-            self.points = {"xy": [list(p) for p in self._there], "told": self.points.get("told", 0) + 1}
+            # The count makes the property change after a refused edit too, when the points here have not changed.
+            self.points = {"xy": [list(p) for p in self._there], "count": self.points.get("count", 0) + 1}
 
     def compare(self, found: Sequence[Compared | None]) -> None:
-        """Outline NUTS's band in every row; where its chains disagree, their means too."""
+        """Outline NUTS's band in every row, and the means of its chains where they disagree."""
         self.nuts = [one and outline(one) for one in found]
 
     def send(self, frame: np.ndarray) -> None:
-        """Show a picture of `pack`."""
+        """Show a frame that `pack` has made."""
         self._send_msg(frame)
 
     def export(self, kind: str) -> None:
-        """Have the browser download what is on screen, as "png" or "svg"."""
+        """Make the browser download what is on screen, as "png" or "svg"."""
         self._send_msg({"export": kind})
 
     def handle_message(self, data: dict) -> None:
@@ -115,7 +120,7 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
 
 
 def outline(nuts: Compared) -> dict[str, list]:
-    """What is drawn of a reference."""
+    """Return what is drawn of a NUTS reference."""
     where = nuts.disagree
     chains = [np.where(where, chain, np.nan) for chain in nuts.chains] if where.any() else []
     return {

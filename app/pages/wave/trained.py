@@ -1,4 +1,4 @@
-"""The default run of the page "1-D wave", trained before it ships. `python -m app.pages.wave.trained` makes the file anew."""
+"""The default run of page "1-D wave", shipped trained. `python -m app.pages.wave.trained` makes the file."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ SHIPPED = ASSETS / "wave_trained.npz"
 
 
 def is_shipped(setup: WaveSetup) -> bool:
-    """Whether the state of every method after STEPS steps of this setup is in the file."""
+    """Return whether the file has the state of every method after STEPS steps of this setup."""
     plain = WaveSetup()
     return all(getattr(setup, name) == getattr(plain, name) for name in ("width", "draws", "seed", "knobs", "data"))
 
 
 def shipped_state(stepper: Stepper, method: str) -> State:
-    """The state of a method after STEPS steps of the default run."""
+    """Return the state of a method after STEPS steps of the default run."""
     parts, structure = jax.tree.flatten(stepper.reset(0, {}))
     return jax.tree.unflatten(structure, [_file()[f"{method} {i}"] for i in range(len(parts))])
 
 
 def recipes() -> dict[str, dict]:
-    """What each state in the file was trained by."""
+    """Return the recipe of each state in the file."""
     return json.loads(str(_file()["about"]))["recipes"]
 
 
 def recipe_of(method: str) -> dict:
-    """What the default run trains a method by, as JSON keeps it."""
+    """Return the recipe of a method in the default run, as JSON keeps it."""
     return json.loads(json.dumps(canonical(WaveSetup(methods=(method,)).recipe(method))))
 
 

@@ -1,4 +1,4 @@
-"""The small figure of the page "1-D wave": width of the band between the clusters against the number of weights."""
+"""Small figure of page "1-D wave": width of the band between the clusters against the number of weights."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from app.ui.colours import GREY, TICKS
 from stein_core.experiments.wave import dim_of
 
 MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
-CLAIM = {"svgd": True, "annealed": True, "smi": False}  # whose band the SMI paper says narrows from h = 5 to h = 100
+CLAIM = {"svgd": True, "annealed": True, "smi": False}  # SMI paper: does the band narrow from h = 5 to h = 100?
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 
 Spread = tuple[float, float]  # mean and standard deviation over the seeds
 
 
 class Widths:
-    """Mean width of the 90 % band of f between the clusters: of the shipped sweep with its spread, and of this visit."""
+    """Draw the mean width of the 90 % band of f between the clusters: of the shipped sweep, with its spread, and of
+    this visit."""
 
     def __init__(self):
         self.figure = made = figure(
@@ -68,7 +69,13 @@ class Widths:
     def show(
         self, shipped: dict[str, dict[int, Spread]], here: dict[str, dict[int, float]], nuts: dict[int, float]
     ) -> None:
-        """method -> number of weights -> width: of the shipped sweep, and of this visit. nuts: the same of NUTS."""
+        """Draw the widths, if they differ from what is drawn.
+
+        Args:
+            shipped: method -> number of weights -> width with its spread, of the shipped sweep.
+            here: method -> number of weights -> width, of this visit.
+            nuts: number of weights -> width, of NUTS.
+        """
         if (shipped, here, nuts) == self.drawn:
             return
         self.drawn = (shipped, {name: dict(found) for name, found in here.items()}, nuts)
@@ -101,12 +108,12 @@ class Widths:
 
 @lru_cache(maxsize=2)
 def shipped_rows(sweep: str) -> list[dict[str, Any]]:
-    """The rows of a sweep that came with the app: "widths" or "recovery"."""
+    """Return the rows of a shipped sweep, "widths" or "recovery"."""
     return json.loads((ASSETS / f"wave_{sweep}.json").read_text())["rows"]
 
 
 def spreads(rows: list[dict[str, Any]]) -> dict[str, dict[int, Spread]]:
-    """method -> number of weights -> the band's width between the clusters over the seeds."""
+    """Return method -> number of weights -> mean and standard deviation of the width over the seeds."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         found.setdefault(row["method"], {}).setdefault(row["dim"], []).append(row["width_between"])
@@ -117,10 +124,13 @@ def spreads(rows: list[dict[str, Any]]) -> dict[str, dict[int, Spread]]:
 
 
 def narrowing(rows: list[dict[str, Any]]) -> str:
-    """Whether each method's band narrows from h = 5 to h = 100, by the rows, and whether the SMI paper says so too.
+    """Say whether each method's band narrows from h = 5 to h = 100, and whether the SMI paper agrees.
 
-    The ratio of a seed is its width at h = 100 over that at h = 5; a band narrows where the mean ratio lies two standard
+    The ratio of a seed is its width at h = 100 over that at h = 5. A band narrows if the mean ratio lies two standard
     errors below 1.
+
+    Args:
+        rows: of the sweep "widths".
     """
     small, large = (dim_of(width) for width in TWO_ROWS)
     ratios = {}
@@ -148,4 +158,5 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
     seeds = max(map(len, ratios.values()))
     said = "The SMI paper says that SVGD's and ASVGD's band narrows and SMI's does not"
     judged = f"**{said}; here {' and '.join(differ)}.**" if differ else f"{said}; our runs agree."
-    return f"Width at h = {TWO_ROWS[1]} over that at h = {TWO_ROWS[0]}, mean ± sd of {seeds} seeds: {', '.join(words)}. {judged}"
+    ratio = f"Width at h = {TWO_ROWS[1]} over that at h = {TWO_ROWS[0]}, mean ± sd of {seeds} seeds"
+    return f"{ratio}: {', '.join(words)}. {judged}"
