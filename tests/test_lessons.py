@@ -19,7 +19,7 @@ from bokeh.models import Plot
 from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import take_over
-from app.lesson.chart import IDLE, Chart
+from app.lesson.chart import IDLE, Chart, control
 from app.lesson.host import NotebookHost, use_host
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, hidden, stage, steps, table
@@ -235,6 +235,15 @@ def test_a_chart_draws_off_the_calling_thread_and_the_newest_values_win():
         made.controls["n"].value = n
     assert made.settle() == ""
     assert [n for n, _ in seen] == [0, 29] and all(name.startswith("chart") for _, name in seen)
+
+
+@pytest.mark.parametrize("jupyter", [True, False])
+def test_a_logarithmic_control_has_its_default_and_even_steps(jupyter):
+    slider = control("alpha", (0.001, 30.0, 1.0, "log"), jupyter)
+    stops = np.array(slider.options)
+    assert slider.value == 1.0 and (stops[0], stops[-1]) == (0.001, 30.0)
+    ratios = stops[1:] / stops[:-1]
+    assert ratios.max() < 1.3 and len(stops) < 60
 
 
 def test_figures_of_another_build_are_not_taken_over():
