@@ -47,7 +47,7 @@ class LiveStage(Output):
         self.quiet, self.link = False, ""
         self.stage = Stage(on_message=self.heard, show={name: name in drawn for name in MARKS}, embedded=True)
         self.streamer = Streamer(self.stage.send, later)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), self.view, play)
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play)
         kit = pn.widgets if self.place.jupyter else pmui  # every output would bring that one's 1.4 MB and know a CDN
         self.play, *others = [
             kit.Button(**{"name" if kit is pn.widgets else "label": label}, width=width, margin=(4, 4), on_click=act)
@@ -109,7 +109,7 @@ class LiveStage(Output):
         if not self.quiet:
             self.session.turn(name, value)
 
-    def told(self, news: dict) -> None:
+    def on_news(self, news: dict) -> None:
         """News of the session, on the event loop."""
         if "playing" in news:
             self.play.param.update(

@@ -76,7 +76,7 @@ class Live:
                 pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
             )
         ] * bool(problems)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.told), view)
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view)
         pn.state.on_session_destroyed(lambda context: self.session.close())
 
     def unfit(self, setup: Setup) -> str:
@@ -272,7 +272,7 @@ class Live:
         finally:
             self.quiet = False
 
-    def told(self, news: dict):
+    def on_news(self, news: dict):
         self.quietly(self.show_news, news)
 
     def show_news(self, news: dict):

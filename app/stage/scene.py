@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from app.stage.run import Run
-from app.stage.wire import Panel, rows
+from app.stage.wire import Panel, pack, rows
 from app.ui.colours import colours_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
@@ -21,11 +21,16 @@ GRID = 160
 MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass inside each contour
 
 
-class SideBySide:
-    """The view of page Particles: a card for each method over the target's density.
+class Cards:
+    """A view (see `app.stage.session.View`) of cards on a `stage.Stage`. A subclass gives its `scene`, and
+    panels(run, metrics), the panels of `wire.pack`."""
 
-    A view says what stands still, scene(specs) -> the `scene` of `stage.Stage` (called from a compile thread), and
-    what moves, panels(run, metrics) -> the panels of `wire.pack` (called from the session's worker).
+    def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
+        return pack(self.panels(run, metrics), begun)
+
+
+class SideBySide(Cards):
+    """The view of page Particles: a card for each method over the target's density.
 
     metrics: names of the read-outs; all that are live without it.
     """

@@ -10,7 +10,7 @@ import panel_material_ui as pmui
 
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
-from app.pages.wave.session import Picture
+from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import LONGEST, WaveSetup, label_of
 from app.pages.wave.stage import COLOUR_OF
 from app.server.limits import LIMITS
@@ -98,7 +98,7 @@ class Upload(Heard, pmui.FileInput):
             self.chosen(content)
 
 
-def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:
+def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) -> str:
     """The read-outs as HTML, a row a method, NUTS last; network by network."""
     first = next(picture for picture in pictures if picture).setup
     heads = [
