@@ -82,7 +82,7 @@ def test_where_one_method_diverges_all_stop_on_the_same_step():
     run = run_of(methods=("svgd", "ensemble"), optimizer="sgd", knobs={"method.step_size": 1000.0})
     diverged = run.advance(50)
     frames = run.look()
-    assert diverged is not None and run.clock < 50 and [f.step for f in frames] == [run.clock] * 2
+    assert diverged and run.clock < 50 and [f.step for f in frames] == [run.clock] * 2
 
 
 @pytest.mark.parametrize("query, sentence", [
@@ -205,12 +205,12 @@ def test_a_method_with_stored_sets_grows_too():
     setup = Setup(target="gaussian", methods=("resampled",), knobs={"method.particles": 8})
     run = Run(setup, [compile(setup.spec("resampled", 8))])
     run.advance(3)
-    stored = np.array(run.states[0].memory)
-    run.grow([compile(setup.spec("resampled", 16))])
+    stored = np.array(run.lanes["resampled"].state.memory)
+    run.install([compile(setup.spec("resampled", 16))])
     assert np.abs(stored[:3]).min() > 0
-    np.testing.assert_array_equal(run.states[0].memory[:, :8], stored)
+    np.testing.assert_array_equal(run.lanes["resampled"].state.memory[:, :8], stored)
     run.change("method.particles", 16)
-    assert run.advance(1) is None and run.look()[0].particles.shape == (16, 2)
+    assert run.advance(1) == [] and run.look()[0].particles.shape == (16, 2)
 
 
 def test_a_knob_that_does_not_fit_the_others_is_refused_and_changes_nothing():
@@ -220,6 +220,6 @@ def test_a_knob_that_does_not_fit_the_others_is_refused_and_changes_nothing():
     with pytest.raises(ValueError, match="closed_form"):
         run.change("kernel.name", "imq")
     assert "kernel.name" not in run.knobs and not run.changes
-    assert run.advance(2) is None and run.look()[0].step == 4
+    assert run.advance(2) == [] and run.look()[0].step == 4
     with pytest.raises(ValueError, match="closed_form"):
         replace(setup, changes=((3, "kernel.name", "imq"),))

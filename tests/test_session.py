@@ -16,8 +16,8 @@ from app.pages.collapse.series import Series
 from app.pages.wave.stage import COLOUR_OF
 from app.server.patches import stay_local
 from app.stage import session
+from app.stage.run import Run
 from app.stage.scene import SideBySide
-from app.stage.session import Session
 from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.stage.stage import HERE
 from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
@@ -128,8 +128,8 @@ def test_a_link_with_steps_stops_there_and_equals_the_recipe(desk):
 
 def test_the_steps_of_a_frame_at_most_double(monkeypatch, desk):
     """The first may have cost nothing: a wide program has taken it when it looked."""
-    taken, advance = [], Session._advance
-    monkeypatch.setattr(Session, "_advance", lambda self, steps: taken.append(steps) or advance(self, steps))
+    taken, advance = [], Run.advance
+    monkeypatch.setattr(Run, "advance", lambda self, steps: taken.append(steps) or advance(self, steps))
     desk(steps=300).at(300)
     assert sum(taken) == 300 and all(after <= 2 * before for before, after in zip(taken, taken[1:]))
 
@@ -243,7 +243,7 @@ def test_the_last_choice_wins_while_compiling(desk):
 def test_while_another_choice_compiles_no_step_of_the_last_run_is_told(desk, monkeypatch):
     d = desk()
     d.until(lambda: d.news.get("step", 0) > 0)
-    monkeypatch.setattr(session.COMPILERS, "submit", lambda work: None)
+    monkeypatch.setattr(session.COMPILERS, "submit", lambda *work: None)
     d.session.choose(target="banana")
     d.until(lambda: d.news["setup"].target == "banana" and "compiling" in d.news["status"])
     assert d.news["step"] == 0

@@ -8,11 +8,11 @@ import pytest
 
 from app.pages.wave import nuts as wave_nuts
 from app.pages.wave import nuts_panel as wave_nuts_panel
-from app.pages.wave.measures import AT, GAP, Seen, measure, seen
+from app.pages.wave.measures import AT, GAP, Evaluation, evaluate, measure
 from app.pages.wave.nuts import NutsJob
 from app.pages.wave.parts import nuts_sentence, table
 from app.pages.wave.recovery import STOP, Recovery, apart, table_of
-from app.pages.wave.session import Picture
+from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
 from app.pages.wave.stage import pack
 from app.pages.wave.widths import narrowing, shipped_rows, spreads
@@ -226,7 +226,7 @@ def test_a_job_stops_with_the_server(monkeypatch):
 
 def test_a_picture_travels_with_its_row_and_method():
     wide = Band(*np.ones((3, 4)))
-    frame = pack(1, 25, {"map": Seen(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
+    frame = pack(1, 25, {"map": Evaluation(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
     assert (
         list(frame[:4]) == [0, 1, 25, 1]
         and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2]
@@ -291,6 +291,6 @@ def test_the_last_rows_of_a_job_are_in_the_table():
 def test_the_table_has_a_row_for_every_method():
     setup = WaveSetup(width=1, methods=("map",))
     stepper, knobs = compile(setup.spec("map")), setup.knobs_of("map")
-    found = seen(setup.spec("map"), stepper.reset(0, knobs).particles, setup, "map", 0, 0.0, False)
-    text = table([Picture(0, setup, {"map": found})], [None])
+    found = evaluate(setup.spec("map"), stepper.reset(0, knobs).particles, setup, "map", 0, 0.0, False)
+    text = table([Snapshot(0, setup, {"map": found})], [None])
     assert text.count("<tr>") == 2 and "MAP" in text and "–" in text

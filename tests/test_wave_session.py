@@ -12,13 +12,15 @@ from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
 from app.pages.wave import session as wave_session
-from app.pages.wave.measures import seen
-from app.pages.wave.session import WaveSession, moved
+from app.pages.wave.measures import evaluate
+from app.pages.wave.run import first_step
+from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import PAPER, SHOWN, STEPS, WaveSetup
 from app.pages.wave.trained import recipe_of, recipes, shipped_state
 from app.pages.wave.widths import shipped_rows
 from app.server.streaming import Streamer
 from app.shell import Shell
+from app.stage.run import resize
 from stein_core import compile
 from stein_core.experiments.wave import dim_of
 
@@ -31,9 +33,9 @@ def test_a_state_moved_to_another_capacity_keeps_its_particles():
     small, large = (WaveSetup(width=1, knobs={"method.particles": n}) for n in (5, 8))
     one, two = compile(small.spec("svgd")), compile(large.spec("svgd"))
     state = one.advance(one.reset(0, small.knobs_of("svgd")), small.knobs_of("svgd"), 7)
-    carried = moved(state, two.reset(0, large.knobs_of("svgd")))
+    carried = resize(state, two.reset(0, large.knobs_of("svgd")))
     np.testing.assert_array_equal(np.asarray(carried.particles)[:5], np.asarray(state.particles)[:5])
-    back = moved(carried, one.reset(0, small.knobs_of("svgd")))
+    back = resize(carried, one.reset(0, small.knobs_of("svgd")))
     np.testing.assert_array_equal(back.particles, state.particles)
     assert int(two.advance(carried, large.knobs_of("svgd"), 3).step) == 10
 
@@ -53,7 +55,7 @@ class Screen:
 
     def until(self, condition, seconds=60):
         end = time.monotonic() + seconds
-        while not condition(self.session.picture):
+        while not condition(self.session.snapshot):
             assert time.monotonic() < end, self.news
             time.sleep(0.02)
 
@@ -75,13 +77,13 @@ def test_a_session_trains_warm_starts_and_answers(screen):
     touched = WaveSetup(width=1, methods=("svgd", "map"), data=PAPER + ((0.4, 6.0),))
     session.apply(touched)
     screen.until(lambda p: p.setup == touched)
-    assert session.picture.step == step and session.paused_at == step
+    assert session.snapshot.step == step and session.paused_at == step
     session.step()
     screen.until(lambda p: p.step == step + 1)
-    five = session.picture.methods["svgd"].curves
+    five = session.snapshot.methods["svgd"].curves
     session.apply(replace(touched, knobs={"method.particles": 8}))  # another program
     screen.until(lambda p: len(p.methods.get("svgd", p.methods["map"]).curves) == 8)
-    np.testing.assert_allclose(session.picture.methods["svgd"].curves[:5], five, atol=1e-6)
+    np.testing.assert_allclose(session.snapshot.methods["svgd"].curves[:5], five, atol=1e-6)
     session.reset()
     screen.until(lambda p: p.step == 0)
 
@@ -91,7 +93,7 @@ def test_the_default_run_opens_trained_and_goes_on_from_there():
     session = made.session
     session.wake()
     made.until(lambda p: p and set(p.methods) == set(TRAINED.methods))
-    first = session.picture
+    first = session.snapshot
     assert session.paused_at == first.step == STEPS and {seen.step for seen in first.methods.values()} == {STEPS}
     assert first.methods["svgd"].readout.lppd[0] > 2  # at step 0 it is below -1,000
     noisy = replace(TRAINED, knobs={"target.noise": 0.2})
@@ -106,7 +108,7 @@ def test_the_default_run_opens_trained_and_goes_on_from_there():
     made.until(lambda p: p.setup.seed == 1 and p.step < STEPS)
     session.apply(TRAINED)  # the shipped choice again
     made.until(lambda p: p.setup == TRAINED and p.step == STEPS)
-    np.testing.assert_array_equal(session.picture.methods["svgd"].curves, first.methods["svgd"].curves)
+    np.testing.assert_array_equal(session.snapshot.methods["svgd"].curves, first.methods["svgd"].curves)
     session.apply(replace(TRAINED, seed=1))  # another run than the one that has ended: it is trained
     made.until(lambda p: p.setup.seed == 1 and 0 < p.step < STEPS)
     session.close()
@@ -117,13 +119,13 @@ def test_a_link_with_steps_means_what_it_meant(steps, first):
     made = Screen(replace(TRAINED, methods=("map",), steps=steps))
     made.session.wake()
     made.until(lambda p: p and p.step == (steps or STEPS) and made.news.get("playing") is False)
-    assert made.session._first_step() == first
+    assert first_step(made.session._setup) == first
     made.session.close()
 
 
 def test_settings_that_do_not_ship_train_from_scratch():
     for change in ({"draws": 99}, {"seed": 1}, {"width": 6}, {"knobs": {"method.alpha": 2.0}}, {"data": PAPER[1:]}):
-        assert Screen(replace(TRAINED, **change)).session._first_step() == 0, change
+        assert first_step(replace(TRAINED, **change)) == 0, change
 
 
 def test_the_shipped_states_are_those_of_the_default_run():
@@ -135,7 +137,7 @@ def test_the_shipped_states_are_those_of_the_default_run():
         stepper = compile(setup.spec(method), look=False)
         state = shipped_state(stepper, method)
         assert int(state.step) == STEPS
-        gaps[method] = seen(setup.spec(method), state.particles, setup, method, STEPS, 0.0, False)
+        gaps[method] = evaluate(setup.spec(method), state.particles, setup, method, STEPS, 0.0, False)
     for method in ("svgd", "annealed", "smi"):
         widths = [row["width_between"] for row in shipped_rows("widths") if (row["method"], row["dim"]) == (method, 41)]
         assert len(widths) == 10 and abs(gaps[method].readout.gap - np.mean(widths)) < 3 * np.std(widths, ddof=1), (
@@ -143,7 +145,7 @@ def test_the_shipped_states_are_those_of_the_default_run():
         )
     stepper, knobs = compile(setup.spec("map"), look=False), setup.knobs_of("map")
     state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS)
-    now = seen(setup.spec("map"), state.particles, setup, "map", STEPS, 0.0, False)
+    now = evaluate(setup.spec("map"), state.particles, setup, "map", STEPS, 0.0, False)
     np.testing.assert_allclose(gaps["map"].curves, now.curves, atol=0.02)
 
 
@@ -153,7 +155,7 @@ def test_training_pauses_at_the_links_step_and_a_later_method_runs_up_to_it():
     made.until(lambda p: p and p.step == 40 and made.news.get("playing") is False)
     made.session.apply(TINY)
     made.until(lambda p: "svgd" in p.methods and p.methods["svgd"].step == 40)
-    assert made.session.picture.methods["map"].step == 40
+    assert made.session.snapshot.methods["map"].step == 40
     made.session.close()
 
 
@@ -175,12 +177,12 @@ def test_a_picture_that_fails_is_told_once_and_tried_again_when_something_change
     def fail(*arguments):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(wave_session, "seen", fail)
+    monkeypatch.setattr(wave_session, "evaluate", fail)
     until(lambda: screen.news.get("alarm") == "RuntimeError: no such thing")
     time.sleep(0.5)
     assert caplog.text.count("Traceback") == 1 and screen.news["playing"] is False
     monkeypatch.undo()
-    step = screen.session.picture.step
+    step = screen.session.snapshot.step
     screen.session.play(True)
     screen.until(lambda p: p.step > step)
 
@@ -217,34 +219,38 @@ def answer(session):
 
 def test_a_width_that_is_chosen_again_while_its_turn_is_skipped_is_compiled_all_the_same(submitted):
     session = Screen(TINY).session
-    session._ask()
+    session._request()
     work, *first = submitted.pop()
     session._apply(replace(TINY, width=2))
     work(*first)  # nobody wants it now
-    assert len(submitted) == 1 and submitted.pop()[2].width == 2  # and what is wanted does not wait for it
+    assert len(submitted) == 1 and submitted.pop()[1][0].dim == dim_of(2)  # and what is wanted does not wait for it
     session._apply(TINY)
-    assert submitted.pop()[1:] == tuple(first)
+    work, *again = submitted.pop()
+    assert again[0] == first[0] and not submitted and session._commands.empty()
+    work(*again)
     answer(session)
-    assert [what[1:] for what in submitted] == [tuple(first)]  # the answer was none; one after the other
+    assert list(session._programs) == [first[0]]
+    ((_, following, _),) = submitted  # one after the other
+    assert following[0].method == "svgd"
 
 
 def test_programs_that_are_wanted_no_more_are_let_go(submitted):
     session = Screen(WaveSetup(width=1, methods=("map",))).session
     for width in (1, 2):
         session._apply(WaveSetup(width=width, methods=("map",)))
-        assert session.picture is None  # one of another width says nothing of this network
+        assert session.snapshot is None  # one of another width says nothing of this network
         work, *what = submitted.pop()
         work(*what)
         answer(session)
         assert [key[0].dim for key in session._programs] == [dim_of(width)] and not submitted
         session._look()
         session._reset()
-        assert session.picture  # what there is stays in place until the next one
+        assert session.snapshot  # what there is stays in place until the next one
 
 
 def test_what_fails_to_compile_is_no_alarm_where_it_is_wanted_no_more(submitted, monkeypatch):
     made = Screen(TINY)
-    made.session._ask()
+    made.session._request()
     work, *first = submitted.pop()
     monkeypatch.setattr(
         wave_session, "compile", lambda spec, look: made.session._apply(replace(TINY, width=2)) or 1 / 0
@@ -256,14 +262,14 @@ def test_what_fails_to_compile_is_no_alarm_where_it_is_wanted_no_more(submitted,
 
 def test_a_hidden_page_compiles_nothing_more_and_goes_on_when_it_is_shown(submitted):
     session = Screen(TINY).session
-    session._ask()
+    session._request()
     work, *first = submitted.pop()
     session._sleep(True)
     work(*first)
     answer(session)
     assert list(session._programs) and not submitted
     session._sleep(False)
-    assert submitted[0][1] == "svgd"
+    assert submitted[0][1][0].method == "svgd"
 
 
 def refuse(spec, look):
@@ -275,7 +281,7 @@ def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_an
 ):
     monkeypatch.setattr(wave_session, "compile", refuse)
     made = Screen(TINY)
-    made.session._ask()
+    made.session._request()
     for again in (
         lambda: made.session._apply(TINY),
         lambda: made.session._play(True),
@@ -285,7 +291,7 @@ def test_a_program_that_is_refused_is_not_asked_for_again_until_the_page_asks_an
         for method in ("map", "svgd"):
             assert made.news["status"].startswith(f"compiling {method.upper()}")
             work, *what = submitted.pop()
-            assert what[0] == method and not submitted
+            assert what[0][0].method == method and not submitted
             made.news["playing"] = True
             work(*what)
             answer(made.session)
@@ -315,11 +321,11 @@ def test_nobody_looking_means_nothing_is_trained():
     made = Screen(TINY, alive=False)
     made.session.wake()
     made.until(lambda p: p is not None)
-    until, before, fits = time.monotonic() + 60, None, {}
-    while before != fits or set(fits) != {"svgd", "map"}:  # it comes to rest, however slow the machine is
+    until, before, steps = time.monotonic() + 60, None, {}
+    while before != steps or set(steps) != {"svgd", "map"}:  # it comes to rest, however slow the machine is
         assert time.monotonic() < until
-        before = fits
+        before = steps
         time.sleep(1)
-        fits = {name: fit.step for name, fit in made.session._fits.items()}
-    assert max(fits.values()) < 20
+        steps = {name: lane.step for name, lane in made.session._run.lanes.items()}
+    assert max(steps.values()) < 20
     made.session.close()

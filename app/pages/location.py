@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.run import Run
-from app.stage.scene import card, density
+from app.stage.scene import Cards, card, density
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
@@ -54,7 +54,7 @@ def background_of(axis: str) -> int:
     return 1 + list(AXES).index(axis)
 
 
-class Spaces:
+class Spaces(Cards):
     """View of SMI's locations, SMI's scales on the chosen axis, and SVGD's locations; see
     `app.stage.scene.SideBySide`."""
 

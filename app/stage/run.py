@@ -1,48 +1,105 @@
-"""A run: one to three methods on one clock, with its history. Bookkeeping only: no thread, no widget."""
+"""A run: some methods on one clock, with their history. Bookkeeping only: no thread, no widget."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Mapping, NamedTuple
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import jax
 import numpy as np
 
-from app.stage.setup import Setup, all_knobs
-from stein_core import Frame, State, Stepper
-from stein_core.recipe import EDITS, check_knobs
+from stein_core import Frame, Spec, State, Stepper
+from stein_core.recipe import COMMON, EDITS, check_knobs
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600
+FADE = 0.8  # of the weight that a time measured keeps at the next one
+DEFAULTS = {knob.name: knob.default for knob in COMMON}
 
 
-class Past(NamedTuple):
-    """One entry of the history: what it takes to go on from there."""
+class HistoryEntry(NamedTuple):
+    """What it takes to go on from a frame of the past. changes: how many entries of `Run.changes` had happened."""
 
     clock: int
-    states: list[State]
+    states: dict[str, State]
     knobs: dict[str, Any]
-    changes: int  # how many entries of `changes` had happened
+    changes: int
+
+
+@dataclass
+class Lane:
+    """One method of a run. stepper: its program; None while it has none. diverged: it takes no step any more. spent,
+    taken: recent seconds and steps."""
+
+    spec: Spec
+    stepper: Stepper | None
+    known: frozenset[str]  # the method's knobs, which are needed at every frame
+    state: State
+    step: int
+    spent: float = 0.0
+    taken: float = 0.0
+    diverged: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Of one step; 0 before the first."""
+        return self.spent / self.taken if self.taken else 0.0
+
+    def put(self, state: State) -> None:
+        """Go on from this state."""
+        self.state, self.step = state, int(state.step)
+
+    def advance(self, knobs: Mapping[str, Any], goal: int) -> None:
+        """Take the steps up to `goal`; fewer when it diverges."""
+        started, before = time.perf_counter(), self.step
+        self.put(self.stepper.advance(self.state, knobs, goal - before))
+        self.spent = FADE * self.spent + time.perf_counter() - started
+        self.taken = FADE * self.taken + self.step - before
 
 
 class Run:
-    """Steppers of one Setup, their states, and what was changed on the way.
+    """Methods of one setup, their states, and what was changed on the way.
 
-    knobs: the present values over all panels. changes: (step, name, value) since the start. pending: changes still to
-    come from a link. history, position: the run so far and the entry that is shown.
+    setup: see `app.stage.session.LiveSetup`. lanes: by method. knobs: the present values over all methods. changes:
+    (step, name, value) since the start. pending: changes still to come from a link. history, position: the run so far
+    and the entry that is shown. shown: the step of the newest frame; None before the first.
     """
 
-    def __init__(self, setup: Setup, steppers: list[Stepper]):
-        self.setup, self.steppers = setup, steppers
-        self._known = [set(stepper.spec.knobs()) for stepper in steppers]  # asked for at every frame
+    together = True  # all methods stop where one diverges; else the rest goes on
+
+    def __init__(self, setup: Any, steppers: Sequence[Stepper] = (), clock: int = 0):
+        self.setup = setup
         self.knobs = dict(setup.knobs)
         self.changes: list[tuple] = []
         self.pending = list(setup.changes)
-        self.clock = 0
-        self.states = self._spare()
+        self.clock, self.shown = clock, None
+        self.lanes: dict[str, Lane] = {}
         self.frames: list[Frame] = []
-        self.history: list[Past] = []
+        self.history: list[HistoryEntry] = []
         self.position = 0
+        self.install(steppers)
+
+    @property
+    def live(self) -> dict[str, Lane]:
+        """The methods that have a program, in the order of the setup."""
+        return {
+            name: self.lanes[name] for name in self.setup.methods if name in self.lanes and self.lanes[name].stepper
+        }
+
+    @property
+    def lagging(self) -> dict[str, Lane]:
+        """The methods behind the clock, since they came or were compiled later."""
+        return {name: lane for name, lane in self.live.items() if lane.step < self.clock and not lane.diverged}
+
+    @property
+    def steppers(self) -> list[Stepper]:
+        return [lane.stepper for lane in self.live.values()]
+
+    @property
+    def seconds(self) -> float:
+        """Of one step of all methods that move next; 0 before the first."""
+        return sum(lane.seconds for lane in (self.lagging or self.live).values())
 
     @property
     def capacity(self) -> int:
@@ -54,70 +111,105 @@ class Run:
         """Number of particles of the methods that have more than one."""
         return count_of(self.knobs)
 
-    def advance(self, steps: int) -> Stepper | None:
-        """Up to `steps` steps on (a pending change may come first); the stepper that diverged, if one did."""
+    def install(self, steppers: Sequence[Stepper]) -> None:
+        """Give methods their programs. A method that had one of another capacity keeps its particles."""
+        for stepper in steppers:
+            spec, lane = stepper.spec, self.lanes.get(stepper.spec.method)
+            if lane is None or lane.spec != spec:
+                state = self.start_of(stepper)
+                state = resize(lane.state, state) if lane else state
+                self.lanes[spec.method] = Lane(spec, stepper, frozenset(spec.knobs()), state, int(state.step))
+            else:
+                lane.stepper = stepper
+
+    def start_of(self, stepper: Stepper) -> State:
+        """The state in which a method begins."""
+        known = stepper.spec.knobs()
+        return stepper.reset(self.setup.seed, {k: v for k, v in self.setup.knobs.items() if k in known})
+
+    def advance(self, steps: int) -> list[str]:
+        """Take up to `steps` steps; a pending change may come first. Return the methods that diverged."""
         self._forget_later()
-        self._catch_up()
+        self._apply_pending()
         if self.pending:
             steps = min(steps, self.pending[0][0] - self.clock)
-        before, goal = self.states, self.clock + steps
-        self.states = self._advanced(before, steps)
-        reached = [int(state.step) for state in self.states]
-        if min(reached) < goal:  # the others stop where the first one had to
-            self.states = self._advanced(before, min(reached) - self.clock)
-        self.clock = min(reached)
-        self._catch_up()
-        return None if self.clock == goal else self.steppers[reached.index(self.clock)]
+        moving = {name: lane for name, lane in self.live.items() if lane.step == self.clock and not lane.diverged}
+        diverged = self._move(moving, self.clock + steps, steps)
+        self.clock = min((lane.step for lane in moving.values() if not lane.diverged), default=self.clock)
+        self._apply_pending()
+        return diverged
+
+    def catch_up(self, steps: int) -> list[str]:
+        """Take up to `steps` steps of the methods that lag, at most to the clock. Return those that diverged."""
+        return self._move(self.lagging, self.clock, steps)
 
     def look(self, measure: bool = True) -> list[Frame]:
-        """The frames of this moment, which also enters the history; without `measure` they have no metrics."""
-        each = zip(self.steppers, self.states, self._knobs())
-        self.frames = [stepper.look(state, knobs, measure) for stepper, state, knobs in each]
-        past = Past(self.clock, self.states, dict(self.knobs), len(self.changes))
+        """Return the frames of this moment and enter it into the history; without `measure` they have no metrics."""
+        self.frames = [lane.stepper.look(lane.state, self.knobs_of(lane), measure) for lane in self.live.values()]
+        entry = HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
         if not self.history:
-            self.history = [past]
+            self.history = [entry]
         elif self.position == len(self.history) - 1:
             if self.history[-1].clock == self.clock:
-                self.history[-1] = past
+                self.history[-1] = entry
             else:
-                self.history.append(past)
+                self.history.append(entry)
                 self._thin()
             self.position = len(self.history) - 1
         return self.frames
 
     def change(self, name: str, value: Any) -> None:
         """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated.
-        Raises ValueError, and changes nothing, for a value that does not fit the others."""
+        Raises ValueError, and changes nothing, for a value that does not fit the rest."""
         if name not in EDITS:
-            for stepper, knobs in zip(self.steppers, self._knobs({**self.knobs, name: value})):
-                check_knobs(stepper.spec, knobs)
+            for lane in self.live.values():
+                check_knobs(lane.spec, self.knobs_of(lane, {**self.knobs, name: value}))
         self._forget_later()
         self.pending = []
         self._apply(name, value)
 
     def rewind(self, position: int) -> None:
-        """Back (or forward) to an entry of the history. Knobs stay as they are, but for the particle count."""
+        """Go back (or forward) to an entry of the history. Only the particle count of its knobs comes back."""
         if not self.history:
             return
         self.position = min(max(position, 0), len(self.history) - 1)
-        past = self.history[self.position]
-        self.clock = past.clock
-        self.knobs = {**self.knobs, "method.particles": count_of(past.knobs)}
-        self.states = [padded(state, spare) for state, spare in zip(past.states, self._spare())]
+        entry = self.history[self.position]
+        self.clock = entry.clock
+        self.knobs = {**self.knobs, "method.particles": count_of(entry.knobs)}
+        for name, lane in self.live.items():
+            lane.put(resize(entry.states[name], self.start_of(lane.stepper)))
 
-    def grow(self, steppers: list[Stepper]) -> None:
-        """Go on with the same programs of a larger capacity."""
-        self.steppers = steppers
-        self.states = [padded(state, spare) for state, spare in zip(self.states, self._spare())]
-
-    def present(self) -> Setup:
-        """The Setup that repeats what is shown, and then goes on as a link said."""
+    def present(self) -> Any:
+        """Return the setup that repeats what is shown, and then goes on as a link said."""
         return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
-    def _advanced(self, states: list[State], steps: int) -> list[State]:
-        return [s.advance(state, knobs, steps) for s, state, knobs in zip(self.steppers, states, self._knobs())]
+    def knobs_of(self, lane: Lane, knobs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Of `knobs`, or the present ones, those that a method has."""
+        knobs = self.knobs if knobs is None else knobs
+        return {name: value for name, value in knobs.items() if name in lane.known}
 
-    def _catch_up(self) -> None:
+    def _move(self, lanes: Mapping[str, Lane], goal: int, steps: int) -> list[str]:
+        """Up to `steps` steps of these methods towards `goal`; those that diverged."""
+        before, diverged = {name: lane.state for name, lane in lanes.items()}, []
+        for name, lane in lanes.items():
+            end = min(goal, lane.step + steps)
+            lane.advance(self.knobs_of(lane), end)
+            if lane.step < end:
+                diverged.append(name)
+                lane.diverged = not self.together
+        if diverged and self.together:
+            last = min(lane.step for lane in lanes.values())
+            diverged = [name for name in diverged if lanes[name].step == last]
+            for name, lane in lanes.items():
+                if lane.step > last:
+                    lane.put(before[name])
+                    lane.advance(self.knobs_of(lane), last)
+        return diverged
+
+    def _states(self) -> dict[str, State]:
+        return {name: lane.state for name, lane in self.live.items()}
+
+    def _apply_pending(self) -> None:
         """The pending changes whose step has come."""
         while self.pending and self.pending[0][0] <= self.clock:
             self._apply(*self.pending.pop(0)[1:])
@@ -125,9 +217,8 @@ class Run:
     def _apply(self, name: str, value: Any) -> None:
         if name in EDITS and self.capacity == 1 or name == "remove" and not (value < self.count and self.count > 1):
             return  # nothing to add to, or to take from
-        each = zip(self.steppers, self.states, self._knobs())
-        results = [stepper.change(state, knobs, name, value) for stepper, state, knobs in each]
-        self.states = [state for state, _ in results]
+        for lane in self.live.values():
+            lane.put(lane.stepper.change(lane.state, self.knobs_of(lane), name, value)[0])
         if name in EDITS:
             self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
         else:
@@ -151,38 +242,31 @@ class Run:
         """The changes up to the entry that is shown; knobs that were turned later keep their present value."""
         if self.position >= len(self.history) - 1:
             return self.changes
-        past = self.history[self.position]
-        turned = [(self.clock, k, v) for k, v in self.knobs.items() if past.knobs.get(k, all_knobs()[k].default) != v]
-        return [*self.changes[: past.changes], *turned]
+        entry = self.history[self.position]
+        known = {name: knob.default for lane in self.live.values() for name, knob in lane.spec.knobs().items()}
+        turned = [(self.clock, k, v) for k, v in self.knobs.items() if entry.knobs.get(k, known.get(k)) != v]
+        return [*self.changes[: entry.changes], *turned]
 
     def _thin(self) -> None:
         """Every other entry goes once there are too many: the whole run stays in reach, at a coarser grain."""
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.states))
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self._states()))
         if len(self.history) > max(8, min(HISTORY_FRAMES, HISTORY_BYTES / size)):
             self.history = [*self.history[:-1:2], self.history[-1]]
-
-    def _spare(self) -> list[State]:
-        return [s.reset(self.setup.seed, knobs) for s, knobs in zip(self.steppers, self._knobs(self.setup.knobs))]
-
-    def _knobs(self, knobs: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Of `knobs`, or the present ones, those that each method has."""
-        knobs = self.knobs if knobs is None else knobs
-        return [{name: value for name, value in knobs.items() if name in known} for known in self._known]
 
 
 def count_of(knobs: Mapping[str, Any]) -> int:
     """The particle count that these knobs ask for."""
-    return knobs.get("method.particles", all_knobs()["method.particles"].default)
+    return knobs.get("method.particles", DEFAULTS["method.particles"])
 
 
-def padded(small: State, spare: State) -> State:
-    """`small` in the capacity of `spare`, whose rows stand in for those that `small` has not."""
+def resize(state: State, spare: State) -> State:
+    """Return `state` in the shapes of `spare`, whose rows stand in for those that `state` has not."""
 
-    def grow(old, new):
+    def fit(old, new):
         if np.shape(old) == np.shape(new):
             return old
-        new = np.array(new)
-        new[tuple(slice(size) for size in np.shape(old))] = old
+        new, kept = np.array(new), tuple(map(slice, np.minimum(np.shape(old), np.shape(new))))
+        new[kept] = np.asarray(old)[kept]
         return new
 
-    return jax.tree.map(grow, small, spare)
+    return jax.tree.map(fit, state, spare)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from app.stage.run import Run
-from app.stage.wire import Panel, rows
+from app.stage.wire import Panel, pack, rows
 from app.ui.colours import colours_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
@@ -21,11 +21,20 @@ GRID = 160
 MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass inside each contour
 
 
-class SideBySide:
+class Cards:
+    """A view (see `app.stage.session.View`) of cards on a `stage.Stage`.
+
+    A subclass has scene(specs), which returns the `scene` of `stage.Stage` and is called on a compile thread; and
+    panels(run, metrics), which returns the panels of `wire.pack` and is called on the session's worker thread.
+    """
+
+    def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
+        return pack(self.panels(run, metrics), begun)
+
+
+class SideBySide(Cards):
     """View of page Particles: a card for each method over the target's density.
 
-    A view has scene(specs), which returns the `scene` of `stage.Stage` and is called on a compile thread; and
-    panels(run, metrics), which returns the panels of `wire.pack` and is called on the session's worker thread.
 
     Args:
         metrics: names of the read-outs; by default all that are live.

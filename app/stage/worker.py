@@ -1,8 +1,7 @@
-"""What the sessions of the pages have in common: a worker thread with a queue of commands, that plays or is paused."""
+"""A worker thread with a queue of commands that plays or is paused."""
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 import time
@@ -11,8 +10,6 @@ from typing import Callable
 from app.server.limits import LIMITS
 from app.server.streaming import Streamer
 
-log = logging.getLogger(__name__)
-
 
 class Pace:
     """Keeps one method on one stage below LIMITS.steps_per_second. A rest earns at most a quarter of a second's steps."""
@@ -20,14 +17,14 @@ class Pace:
     def __init__(self):
         self._credit, self._since = 1.0, time.monotonic()
 
-    def grant(self, wanted: int) -> int:
-        """How many of these steps may be taken now; where there is none yet, wait for it a moment."""
+    def grant(self, requested: int) -> int:
+        """Return how many of these steps may be taken now. When none may be taken yet, wait a moment."""
         if self._credit < 1:
             time.sleep(min(0.05, 1 / LIMITS.steps_per_second))
         now = time.monotonic()
         earned = (now - self._since) * LIMITS.steps_per_second
         self._credit, self._since = min(self._credit + earned, max(1.0, LIMITS.steps_per_second / 4)), now
-        granted = min(wanted, int(self._credit))
+        granted = min(requested, int(self._credit))
         self._credit -= granted
         return granted
 
@@ -35,20 +32,23 @@ class Pace:
 class Worker:
     """A thread that owns the state of a computation, so that nothing needs a lock. Every public method returns at once.
 
-    streamer: takes the frames. tell: called from the worker with a dict of news for the page. A subclass gives `_begin`
-    (the first thing done), `_busy` (whether there is something to do beside commands), `_turn` (a little of that),
-    `_failed` (a command or a turn has raised), `_play(on)` and `_one_step`. _dirty: the picture is to be drawn again.
+    A subclass gives `_begin` (the first thing done), `_busy` (whether there is something to do beside commands),
+    `_turn` (a little of that), `_failed` (a command or a turn has raised), `_play(on)` and `_one_step`.
+
+    Args:
+        streamer: takes the frames.
+        on_news: called from the worker with a dict of news for the page.
     """
 
-    def __init__(self, streamer: Streamer, tell: Callable[[dict], None]):
-        self._streamer, self._tell = streamer, tell
+    def __init__(self, streamer: Streamer, on_news: Callable[[dict], None]):
+        self._streamer, self._notify = streamer, on_news
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
-        self._closed = self._playing = self._dirty = False
+        self._closed = self._playing = self._dirty = False  # _dirty: the frame is to be drawn again
         self._awake = True
         self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
 
     def wake(self):
-        """Go on from where it slept; the first time begin. Commands that came before wait in the queue."""
+        """Go on after sleep(); the first time begin. Commands that came before wait in the queue."""
         if self._thread.ident is None:
             self._put(self._begin)
             self._thread.start()
@@ -68,11 +68,11 @@ class Worker:
         self._put(lambda: self._play(on))
 
     def step(self):
-        """One step, then pause."""
+        """Take one step, then pause."""
         self._put(lambda: self._one_step())
 
     def close(self):
-        """End the thread; may be called twice."""
+        """End the thread. A second call does nothing."""
         self._closed = True
         self._streamer.close()
         self._put(lambda: None)
@@ -85,17 +85,17 @@ class Worker:
         self._awake, self._dirty = not on, True
 
     def _work(self):
-        failed = False  # of its own accord: that is not tried again until the page asks for something
+        failed = False  # a turn has failed: no other one is tried until a command comes
         while not self._closed:
-            asked = False
+            commanded = False
             try:
                 try:
                     command, arguments = self._commands.get(block=failed or not (self._awake and self._busy()))
-                    asked = True
+                    commanded = True
                 except queue.Empty:
                     command, arguments = self._turn, ()
                 command(*arguments)
                 failed = False
             except Exception as error:
-                failed, self._dirty = not asked, False
+                failed, self._dirty = not commanded, False
                 self._failed(error)

@@ -33,7 +33,7 @@ class Readout:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Evaluation:
     """A method at a step: its bands on the grid (`half` is the 50 % one), the particles' own curves (m, k) and its
     numbers."""
 
@@ -46,7 +46,9 @@ class Seen:
     diverged: bool
 
 
-def seen(spec: Spec, particles: Any, setup: WaveSetup, method: str, step: int, rate: float, diverged: bool) -> Seen:
+def evaluate(
+    spec: Spec, particles: Any, setup: WaveSetup, method: str, step: int, rate: float, diverged: bool
+) -> Evaluation:
     """Evaluate a method's particles. It compiles at first use: never on an event loop."""
     knobs = setup.knobs_of(method)
     values = function_values(spec, particles, knobs, AT, DRAWS)
@@ -58,7 +60,7 @@ def seen(spec: Spec, particles: Any, setup: WaveSetup, method: str, step: int, r
         known = points.knobs()
         own = {name: value for name, value in knobs.items() if name in known}
         curves = function_values(points, np.asarray(particles)[:, : spec.dim], own, GRID)
-    return Seen(step, wide, half, curves, readout, rate, diverged)
+    return Evaluation(step, wide, half, curves, readout, rate, diverged)
 
 
 def measure(values: np.ndarray, setup: WaveSetup) -> tuple[Band, Band, Readout]:

@@ -53,7 +53,7 @@ class WavePage:
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
         self.sessions: list[WaveSession] = []
         self.streamers: list[Streamer] = []
-        self.playing, self.status, self.pace = {}, {}, PACE[3]
+        self.playing, self.status, self.rates, self.pace = {}, {}, {}, PACE[3]
         self.stage = WaveStage(self.on_message, dark=shell.frame.dark_theme)
         shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
         self.post = Mailbox(self.loaded, self.on_news)
@@ -146,9 +146,8 @@ class WavePage:
             session.sleep()
 
     def refresh(self):
-        first = self.sessions[0]
         step = self._steps()[0]
-        rate = f" · {first.rate:,.0f} steps/s" if self.playing.get(0) else ""
+        rate = f" · {self.rates.get(0, 0.0):,.0f} steps/s" if self.playing.get(0) else ""
         status = " · ".join(filter(None, self.status.values()))
         self.reading.object = status or f"step {step:,}{rate} · {device_name()}"
         self._show_readouts()
@@ -221,7 +220,7 @@ class WavePage:
     def _pace(self, event):
         self.pace = event.new
         for session in self.sessions:
-            session.most(event.new)
+            session.speed(event.new)
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
@@ -243,10 +242,10 @@ class WavePage:
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(["h", "method", "step", "x", "mean", "low", "high", "low50", "high50"])
-        for picture in self._pictures():
-            for name, seen in (picture.methods if picture else {}).items():
-                columns = (GRID, *seen.wide, seen.half.low, seen.half.high)
-                head = picture.setup.width, name, seen.step
+        for snapshot in self._snapshots():
+            for name, found in (snapshot.methods if snapshot else {}).items():
+                columns = (GRID, *found.wide, found.half.low, found.half.high)
+                head = snapshot.setup.width, name, found.step
                 writer.writerows([*head, *(f"{value:.6g}" for value in row)] for row in zip(*columns))
         out.seek(0)
         return out
@@ -259,7 +258,7 @@ class WavePage:
         while len(self.sessions) > len(networks):
             self.sessions.pop().close()
             self.streamers.pop()
-            for facts in (self.playing, self.status):
+            for facts in (self.playing, self.status, self.rates):
                 facts.pop(len(self.sessions), None)
         for row, network in enumerate(networks):
             if row < len(self.sessions):
@@ -270,19 +269,19 @@ class WavePage:
     def _add(self, row: int, network: WaveSetup):
         self.streamers.append(Streamer(self.stage.send, self.later))
         streamer = self.streamers[row]
-        tell = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.on_session_news(row, news))
-        session = WaveSession(network, streamer, tell, row, self.sessions[0] if row else None)
+        on_news = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.on_session_news(row, news))
+        session = WaveSession(network, streamer, on_news, row, self.sessions[0] if row else None)
         self.sessions.append(session)
         self.playing[row] = True
-        session.most(self.pace)
+        session.speed(self.pace)
         if self.shown:
             session.wake()
 
-    def _pictures(self):
-        return [session.picture for session in self.sessions]
+    def _snapshots(self):
+        return [session.snapshot for session in self.sessions]
 
     def _steps(self) -> tuple[int, ...]:
-        return tuple(picture.step if picture else 0 for picture in self._pictures())
+        return tuple(snapshot.step if snapshot else 0 for snapshot in self._snapshots())
 
     # ---- drawing
 
@@ -293,14 +292,14 @@ class WavePage:
 
     def _show_readouts(self):
         """Update the table and the figure of widths."""
-        pictures = self._pictures()
-        known = self.nuts.known if len(self.nuts.known) == len(pictures) else [None] * len(pictures)
-        self.table.object = table(pictures, known) if any(pictures) else ""
-        for picture in filter(None, pictures):
-            if picture.setup.posterior()[1:] == self.setup.posterior()[1:]:
-                for name, seen in picture.methods.items():
-                    if seen.step:
-                        self.here.setdefault(name, {})[dim_of(picture.setup.width)] = seen.readout.gap
+        shots = self._snapshots()
+        known = self.nuts.known if len(self.nuts.known) == len(shots) else [None] * len(shots)
+        self.table.object = table(shots, known) if any(shots) else ""
+        for snapshot in filter(None, shots):
+            if snapshot.setup.posterior()[1:] == self.setup.posterior()[1:]:
+                for name, found in snapshot.methods.items():
+                    if found.step:
+                        self.here.setdefault(name, {})[dim_of(snapshot.setup.width)] = found.readout.gap
         self.widths.show(self.shipped, self.here, self.nuts.gaps)
 
     def _alarm(self, text: str):
@@ -316,6 +315,8 @@ class WavePage:
             self._alarm(news["alarm"])
         if "status" in news:
             self.status[row] = news["status"]
+        if "steps_per_second" in news:
+            self.rates[row] = news["steps_per_second"]
 
     def on_news(self, news: dict):
         """Take news of the threads. On the event loop."""

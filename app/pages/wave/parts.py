@@ -10,7 +10,7 @@ import panel_material_ui as pmui
 
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
-from app.pages.wave.session import Picture
+from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import LONGEST, STEPS, WaveSetup, label_of
 from app.pages.wave.stage import COLOUR_OF
 from app.server.limits import LIMITS
@@ -116,7 +116,7 @@ class Upload(CheckedMessages, pmui.FileInput):
             self.chosen(content)
 
 
-def table(pictures: Sequence[Picture | None], nuts: Sequence[Compared | None]) -> str:
+def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) -> str:
     """Return the read-outs as HTML: network by network, a row for each method, NUTS last.
 
     Args:

@@ -54,6 +54,8 @@ class WaveSetup:
     two: bool = False
     below: int = 0
 
+    changes = ()  # none comes with a link
+
     def __post_init__(self):
         for name in self.methods:
             if name not in SHOWN:

@@ -9,7 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.pages.wave.measures import Seen
+from app.pages.wave.measures import Evaluation
 from app.pages.wave.nuts import Compared
 from app.pages.wave.setup import SHOWN, WaveSetup, label_of
 from app.server.loop import Unbusy
@@ -24,7 +24,7 @@ SCRIPTS = ("svg.js", "draw.js", "background.js")  # of the stage
 COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
 
 
-def pack(row: int, step: int, methods: dict[str, Seen]) -> np.ndarray:
+def pack(row: int, step: int, methods: dict[str, Evaluation]) -> np.ndarray:
     """Pack one frame of a row as a float32 vector; element 0 is left for the `Streamer`.
 
     Args:
