@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
-from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
+from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry
 from stein_core.types import Target
 
 MAX_CAPACITY = 4096
@@ -99,18 +101,21 @@ class Spec:
         """Whether each particle is a distribution with a density; False for point masses."""
         return GUIDES[self.guide].facts.has_density
 
-    def knobs(self) -> dict[str, Knob]:
-        """Every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
-        own = [
-            replace(knob, name=f"{group}.{knob.name}")
-            for group, entry in (
-                ("method", METHODS[self.method]),
-                ("guide", GUIDES[self.guide]),
-                ("target", TARGETS[self.target]),
-            )
-            for knob in entry.knobs
-        ]
-        return {knob.name: knob for knob in (*COMMON, *own)}
+    @property
+    def entries(self) -> tuple[Entry, Entry, Entry]:
+        """The registered method, guide and target that this spec names now."""
+        return METHODS[self.method], GUIDES[self.guide], TARGETS[self.target]
+
+    def knobs(self) -> Mapping[str, Knob]:
+        """Return every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
+        return _knobs(*self.entries)
+
+
+@lru_cache(maxsize=256)
+def _knobs(method: Entry, guide: Entry, target: Entry) -> Mapping[str, Knob]:
+    groups = (("method", method), ("guide", guide), ("target", target))
+    own = [replace(knob, name=f"{group}.{knob.name}") for group, entry in groups for knob in entry.knobs]
+    return MappingProxyType({knob.name: knob for knob in (*COMMON, *own)})
 
 
 @lru_cache(maxsize=64)
@@ -145,7 +150,7 @@ class Recipe:
     changes: tuple[tuple[int, str, Any], ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "knobs", check_knobs(self.spec, self.knobs))
+        object.__setattr__(self, "knobs", knobs_of(self.spec, self.knobs))
         object.__setattr__(self, "seed", _whole("seed", self.seed, 0, 2**32 - 1))
         last, checked, now = 0, [], self.knobs
         for step, name, value in self.changes:
@@ -232,11 +237,51 @@ def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def traced(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Every knob of `spec` as it travels to the device, a float32 scalar or an array of points; missing ones take their
-    default. Raises ValueError as `check_knobs` does."""
-    checked = check_knobs(spec, knobs)
-    known = spec.knobs()
-    given = {name: checked.get(name, knob.default) for name, knob in known.items()}
-    given["method.particles"] = min(given["method.particles"], spec.capacity)
-    return {name: np.float32(known[name].traced(value)) for name, value in given.items()}
+class Knobs(Mapping[str, Any]):
+    """Knob values of one Spec, checked once. It reads like the dict that it was made of and cannot be changed.
+
+    Args:
+        spec: the Spec whose knobs these are.
+        values: name -> value; a choice is a name. A missing knob has its default.
+
+    Raises:
+        ValueError: an unknown name, a value out of range, or more particles than the capacity.
+    """
+
+    def __init__(self, spec: Spec, values: Mapping[str, Any]):
+        self.spec, self.entries = spec, spec.entries
+        self._values = check_knobs(spec, values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __reduce__(self):
+        return Knobs, (self.spec, self._values)  # checked again: the process that reads it may have other entries
+
+    @cached_property
+    def traced(self) -> dict[str, np.ndarray]:
+        """Every knob of the spec as it travels to the device: a float32 scalar, or an array of points."""
+        known = self.spec.knobs()
+        given = {name: self.get(name, knob.default) for name, knob in known.items()}
+        given["method.particles"] = min(given["method.particles"], self.spec.capacity)
+        return {name: np.float32(known[name].traced(value)) for name, value in given.items()}
+
+
+def knobs_of(spec: Spec, values: Mapping[str, Any]) -> Knobs:
+    """Return `values` as the Knobs of `spec`. Knobs of this spec are returned as they are.
+
+    Raises:
+        ValueError: as Knobs does.
+    """
+    if isinstance(values, Knobs) and values.spec == spec and values.entries == spec.entries:
+        return values
+    return Knobs(spec, values)

@@ -22,7 +22,7 @@ import numpy as np
 
 from stein_core.assembly import assemble, entries_of, meter_of
 from stein_core.machine import check_maps, check_memory, maps_used, trim_memory
-from stein_core.recipe import Recipe, Spec, target_of, traced
+from stein_core.recipe import Knobs, Recipe, Spec, knobs_of, target_of
 from stein_core.registry import METHODS
 from stein_core.types import Frame, State
 
@@ -73,7 +73,7 @@ class Stepper:
         if not (wanted := wanted - self._prepared):
             return False
         make_room()
-        state, knobs = self.reset(0, {}), self.coerce({})
+        state, knobs = self.reset(0, {}), self.knobs_of({}).traced
         work = {
             "advance": lambda: self.advance(state, {}, 0),
             "look": lambda: self.look(state, {}, False),
@@ -127,19 +127,23 @@ class Stepper:
 
     # ---- host side
 
-    def coerce(self, knobs: Mapping[str, Any]) -> dict[str, np.float32]:
-        """The one border: see recipe.traced."""
-        return traced(self.spec, knobs)
+    def knobs_of(self, knobs: Mapping[str, Any]) -> Knobs:
+        """Return `knobs` checked, once: every method of a Stepper takes Knobs of its spec as they are.
+
+        Raises:
+            ValueError: an unknown name, a value out of range, or more particles than the capacity.
+        """
+        return knobs_of(self.spec, knobs)
 
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
         """The state before the first step; every capacity gives the same first particles for a seed."""
         with jax.default_matmul_precision("highest"):  # a GPU would otherwise round float32 matmuls to 10 bits
-            return self._reset(np.uint32(seed), self.coerce(knobs))
+            return self._reset(np.uint32(seed), self.knobs_of(knobs).traced)
 
     def begin(self, seed: int, knobs: Mapping[str, Any]) -> Frame:
         """Where a run starts: a frame without forces and metrics, which needs no other program than `reset`."""
         state = self.reset(seed, knobs)
-        guide = self._assembled(self.coerce(knobs))[0].guide
+        guide = self._assembled(self.knobs_of(knobs).traced)[0].guide
         particles = np.asarray(state.particles)[: 1 if self._single else self._count(knobs)]
         locations, scales = np.asarray(guide.location(particles)), np.asarray(guide.scale(particles))
         still = np.zeros_like(particles)
@@ -148,7 +152,7 @@ class Stepper:
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
         """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
         the run: the state returned is the last good one, and its `step` says where that was."""
-        knobs, rest, piece = self.coerce(knobs), _rest.get(), 20
+        knobs, rest, piece = self.knobs_of(knobs).traced, _rest.get(), 20
         while rest and steps > piece:
             began, before = time.perf_counter(), state
             state, steps = self._on(state, knobs, piece), steps - piece
@@ -185,7 +189,7 @@ class Stepper:
     def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
         """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
         which can cost more than the step."""
-        knobs = self.coerce(knobs)
+        knobs = self.knobs_of(knobs).traced
         seen = self._step_ahead(state, knobs)[0]
         metrics = self._meter(state, knobs, seen["forces"]) if measure else {}
         seen = jax.device_get(seen)
@@ -219,7 +223,7 @@ class Stepper:
             return leaf
 
         state = self._on_rows(forget, state, knobs)
-        state.particles[count] = self._born(location, self.coerce(knobs))
+        state.particles[count] = self._born(location, self.knobs_of(knobs).traced)
         return state, {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
@@ -235,7 +239,7 @@ class Stepper:
 
     def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
         """A state with `function` applied to the particles, and to what the method's memory holds of each."""
-        _, method = self._assembled(self.coerce(knobs))
+        _, method = self._assembled(self.knobs_of(knobs).traced)
         on_copy = lambda rows: function(np.array(rows))  # noqa: E731
         return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 
@@ -248,7 +252,7 @@ class Stepper:
         return state, {**knobs, name: value}
 
     def _count(self, knobs) -> int:
-        return int(self.coerce(knobs)["method.particles"])
+        return int(self.knobs_of(knobs).traced["method.particles"])
 
 
 def is_finite(state: State):
@@ -325,13 +329,14 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
     """Frames of a run at steps 0, every, 2 every ... and at the last one. Stops early, with `finite=False` on the last
     frame, where the run diverges. Raises ValueError where the program would not fit into memory (see `compile`)."""
     stepper = compile(recipe.spec)
-    knobs = dict(recipe.knobs)
+    knobs = recipe.knobs
     state = stepper.reset(recipe.seed, knobs)
     changes = list(recipe.changes)
     at = 0
     while True:
         while changes and changes[0][0] <= at:
             state, knobs = stepper.change(state, knobs, *changes.pop(0)[1:])
+        knobs = stepper.knobs_of(knobs)
         if at % every == 0 or at == steps:
             frame = stepper.look(state, knobs)
             yield frame

@@ -10,7 +10,7 @@ import pytest
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
 from stein_core.cli import bench
-from stein_core.recipe import target_of, traced
+from stein_core.recipe import knobs_of, target_of
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}
 
@@ -34,7 +34,7 @@ def matmul_flops(jaxpr) -> float:
     "case", [bench.svgd_case(40, 60), bench.smi_case(4, 30, 6), bench.wave_case(20, 4, 6)], ids=lambda c: c.name
 )
 def test_the_floor_counts_the_matmuls_of_a_step(case):
-    knobs = {k: jnp.asarray(v) for k, v in traced(case.spec, {"method.particles": case.particles}).items()}
+    knobs = {k: jnp.asarray(v) for k, v in knobs_of(case.spec, {"method.particles": case.particles}).traced.items()}
     _, method = assemble(case.spec, target_of(case.spec), knobs)
     state = method.init(jax.random.PRNGKey(0), case.spec.capacity)
     counted = matmul_flops(jax.make_jaxpr(method.step)(jax.random.PRNGKey(0), state).jaxpr)

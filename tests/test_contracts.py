@@ -1,5 +1,6 @@
 """What every registered entry promises. The tests iterate the registries, so a new entry is tested by being there."""
 
+import pickle
 from dataclasses import replace
 
 import jax
@@ -13,10 +14,12 @@ from stein_core import (
     METHODS,
     OPTIMIZERS,
     TARGETS,
+    Knob,
     Recipe,
     Spec,
     collect,
     compile,
+    recipe,
     runner,
     stream,
     target_of,
@@ -74,7 +77,7 @@ def test_eager_step_equals_jitted_step(method, guide):
     state = stepper.reset(1, knobs)
     jitted = stepper.advance(state, knobs, 1)
     with jax.disable_jit():
-        _, plain = assemble(stepper.spec, stepper.target, stepper.coerce(knobs))
+        _, plain = assemble(stepper.spec, stepper.target, stepper.knobs_of(knobs).traced)
         eager, forces = plain.step(jax.random.fold_in(state.key, state.step), state)
     np.testing.assert_allclose(eager.particles, jitted.particles, rtol=1e-5, atol=1e-5)
     frame = stepper.look(state, knobs)
@@ -343,3 +346,48 @@ def test_no_knob_ever_compiles(counted):
             stepper.look(state, knobs)
         assert compile(Spec("gaussian", 2, "smi", "normal", draws=2.0, capacity=np.int32(256))) is stepper
     assert counts == {TRACE: 0, COMPILE: 0}
+
+
+# ---------------------------------------------------------------- knobs are checked where they enter
+
+
+def test_checked_knobs_are_not_checked_again(monkeypatch):
+    stepper = compile(spec_of("svgd"))
+    knobs, other = stepper.knobs_of(COUNT), Spec("correlated", method="svgd", capacity=4)
+    assert knobs == COUNT and stepper.knobs_of(Recipe(stepper.spec, COUNT).knobs) == COUNT
+    assert pickle.loads(pickle.dumps(knobs)) == knobs
+    with pytest.raises(TypeError):
+        knobs["method.particles"] = 9
+    with pytest.raises(ValueError, match="more than the capacity"):  # checked for a larger program
+        recipe.knobs_of(other, knobs)
+    with monkeypatch.context() as patch:
+        patch.setattr(recipe, "check_knobs", lambda *_: pytest.fail("checked again"))
+        state = stepper.advance(stepper.reset(0, knobs), knobs, 1)
+        assert len(stepper.look(state, knobs).particles) == M
+        assert stepper.add(state, knobs, (0, 0))[1] == {"method.particles": M + 1}
+        assert stepper.remove(state, knobs, 0)[1] == {"method.particles": M - 1}
+    with pytest.raises(ValueError, match="out of range"):
+        stepper.advance(state, {"method.alpha": -1.0}, 1)
+
+
+def test_knobs_of_an_entry_that_was_registered_again_are_checked_again():
+    entry = METHODS["ensemble"]
+
+    def register(high):
+        knob = Knob("pull", 1.0, 0.0, high)
+        METHODS.register("own", label="Own", reference="me", guides=("point",), kernel=False, knobs=(knob,))(make)
+
+    def make(problem, pull):
+        "Every point climbs alone."
+        return entry.make(problem)
+
+    try:
+        register(9.0)
+        spec = spec_of("own")
+        knobs = Recipe(spec, {"method.pull": 5.0}).knobs
+        assert recipe.knobs_of(spec, knobs) is knobs
+        register(2.0)
+        with pytest.raises(ValueError, match="allowed: 0 to 2"):
+            recipe.knobs_of(spec, knobs)
+    finally:
+        METHODS._entries.pop("own")

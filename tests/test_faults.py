@@ -21,7 +21,7 @@ from stein_core.cli import commands
 from stein_core.experiments.nuts import run_nuts
 from stein_core.experiments.wave import dim_of
 from stein_core.machine import bytes_needed, check_memory
-from stein_core.recipe import target_of, traced
+from stein_core.recipe import knobs_of, target_of
 from stein_core.sweep import grids
 from stein_core.sweep.batches import Stop, run_batch
 from stein_core.sweep.grids import SWEEPS, run_sweep
@@ -34,7 +34,7 @@ SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200,
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.target}-{s.dim}-{s.method}-{s.capacity}")
 def test_the_estimate_of_memory_is_near_what_xla_takes(spec):
-    knobs = {k: jnp.asarray(v) for k, v in traced(spec, {}).items()}
+    knobs = {k: jnp.asarray(v) for k, v in knobs_of(spec, {}).traced.items()}
     _, method = assemble(spec, target_of(spec), knobs)
     state = jax.eval_shape(lambda: method.init(jax.random.PRNGKey(0), spec.capacity))
     used = jax.jit(method.step).lower(jax.random.PRNGKey(0), state).compile().memory_analysis().temp_size_in_bytes

@@ -27,7 +27,7 @@ from stein_core.errors import short
 from stein_core.experiments.wave import dim_of, shapes_of, wave_model
 from stein_core.machine import device_name
 from stein_core.noise import normal
-from stein_core.recipe import Spec, target_of, traced
+from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import METHODS
 from stein_core.runner import compile
 
@@ -228,7 +228,7 @@ def evaluations(case: Case) -> int:
         jax.debug.callback(seen, theta[0])
         return target.log_density(theta)
 
-    knobs = {k: jnp.asarray(v) for k, v in traced(spec, {"method.particles": case.particles}).items()}
+    knobs = {k: jnp.asarray(v) for k, v in knobs_of(spec, {"method.particles": case.particles}).traced.items()}
     problem, method = assemble(spec, target, knobs)
     method = _with_target(spec, knobs, problem, replace(target, log_density=counting))
     state = method.init(jax.random.PRNGKey(0), spec.capacity)

@@ -15,7 +15,7 @@ from numpyro.diagnostics import hpdi, split_gelman_rubin
 from scipy.special import logsumexp
 
 from stein_core.assembly import problem_of
-from stein_core.recipe import Spec, target_of, traced
+from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import TARGETS
 
 NOISY = 400  # draws of y, at least, of which a band is made
@@ -94,7 +94,7 @@ def function_values(
         raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
     draw = _drawer(spec, TARGETS[spec.target], draws)
     with jax.default_matmul_precision("highest"):
-        values, active = draw(particles, traced(spec, knobs), jnp.float32(x), jax.random.PRNGKey(seed))
+        values, active = draw(particles, knobs_of(spec, knobs).traced, jnp.float32(x), jax.random.PRNGKey(seed))
     values = np.asarray(values).reshape(spec.capacity, -1, len(x))
     return values[np.asarray(active)].reshape(-1, len(x))
 

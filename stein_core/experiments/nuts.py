@@ -16,7 +16,7 @@ from numpyro.infer import NUTS
 from stein_core.errors import short
 from stein_core.knobs import Knob
 from stein_core.machine import bytes_allowed
-from stein_core.recipe import Spec, check_knobs, target_of
+from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import TARGETS
 from stein_core.runner import make_room
 
@@ -50,10 +50,9 @@ def run_nuts(
     for name, value, low, high in (*counts, ("seed", seed, 0, 2**32 - 1)):
         Knob(name, low, low, high, "integer").check(value)
     Knob("spread", 1.0, 0.0, 1e6).check(spread)
-    entry, known = TARGETS[target], spec.knobs()
-    checked = check_knobs(spec, knobs)
-    own = {k.name: known[f"target.{k.name}"].traced(checked.get(f"target.{k.name}", k.default)) for k in entry.knobs}
-    made = entry.make(spec.dim, **jax.tree.map(np.float32, own)) if own else target_of(spec)
+    entry, traced = TARGETS[target], knobs_of(spec, knobs).traced
+    own = {knob.name: traced[f"target.{knob.name}"] for knob in entry.knobs}
+    made = entry.make(spec.dim, **own) if own else target_of(spec)
     if made.predict is None:
         raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
     need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array
