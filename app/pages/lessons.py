@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import panel as pn
@@ -16,8 +17,9 @@ from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.loop import soon
 from app.server.messages import CheckedMessages, one_of
 from app.server.turns import TURNS
+from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
-from stein_core.errors import short, whole
+from stein_core.errors import short
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 BUTTON = {"size": "small", "margin": (6, 4)}
@@ -29,6 +31,24 @@ BAR = {
     "border-top": "1px solid #8884",
 }
 HELP = "**N** or Shift + Enter: next cell, **P**: previous."
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a reader is. cell: how many cells are on screen; None is the lesson's opening."""
+
+    lesson: str
+    cell: int | None = None
+
+
+def lesson_of(text: str) -> str:
+    """Read the key of a lesson."""
+    if text not in lessons():
+        raise ValueError(f"There is no lesson {short(text)!r}; the lessons are {', '.join(lessons())}.")
+    return text
+
+
+LINK = (link.Field("lesson", lesson_of, always=True), link.whole_number("cell", always=True))
 
 
 class Reader(CheckedMessages, JSComponent):
@@ -112,21 +132,12 @@ class Lessons:
         Returns:
             A sentence about what was wrong in the link, or "".
         """
-        key = query.get("lesson", next(iter(lessons())))
-        if key not in lessons():
-            wrong = f"There is no lesson {short(key)!r}; the lessons are {', '.join(lessons())}."
-            key = next(iter(lessons()))
-        else:
-            wrong = ""
-        if self.reading is None or key != self.lesson.key or "cell" not in query:
-            self.begin(lessons()[key])
-        cell = query.get("cell", "")
-        if cell:
-            try:
-                self.reveal(whole("cell", cell))
-            except ValueError as error:
-                wrong = str(error)
-        return wrong
+        at, problems = link.read(LINK, query, At(next(iter(lessons()))))
+        if self.reading is None or at.lesson != self.lesson.key or at.cell is None:
+            self.begin(lessons()[at.lesson])
+        if at.cell is not None:
+            self.reveal(at.cell)
+        return " ".join(problems.values())
 
     def show(self):
         if not self.begun and self.shown > self.lesson.opening:  # a link's cell
@@ -147,7 +158,8 @@ class Lessons:
         """Do nothing: this page has no readings."""
 
     def link(self) -> str:
-        return f"lesson={self.lesson.key}&cell={self.shown}"
+        at = At(self.lesson.key, self.shown)
+        return link.write(LINK, at, at)
 
     # ---- the way through a lesson
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -14,10 +15,12 @@ from app.stage.scene import Cards, card, density
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
+from app.ui import link
 from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
+VIEW = (link.Field("axis", link.one_of("axis in the link", AXES)),)
 FAULT = "normal_twice"
 CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
@@ -54,14 +57,14 @@ def background_of(axis: str) -> int:
     return 1 + list(AXES).index(axis)
 
 
+@dataclass(eq=False)
 class Spaces(Cards):
     """View of SMI's locations, SMI's scales on the chosen axis, and SVGD's locations; see
     `app.stage.scene.SideBySide`."""
 
-    def __init__(self, axis: str):
-        self.axis = axis
-        self.point: FixedPoint | None = None  # of what was last shown
-        self.why_none = ""
+    axis: str = "sd"
+    point: FixedPoint | None = field(default=None, init=False)  # of what was last shown
+    why_none: str = field(default="", init=False)
 
     def scene(self, specs: Sequence[Spec]) -> dict:
         here = density(specs[0].target, specs[0].dim)
@@ -158,10 +161,9 @@ class Location(Live):
     drawn = ["attract", "repulse", "guides", "fixed"]
 
     def __init__(self, shell, query: dict[str, str]):
-        query = dict(query)
-        axis = query.pop("axis", "sd")
-        self.view = Spaces(axis if axis in AXES else "sd")
-        super().__init__(shell, query, self.view)
+        of_view, query = link.split(VIEW, query)
+        self.view, problems = link.read(VIEW, of_view, Spaces())
+        super().__init__(shell, query, self.view, problems.values())
         self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as",
@@ -262,4 +264,5 @@ class Location(Live):
         self.session.redraw()
 
     def link_of(self, setup: Setup) -> str:
-        return super().link_of(setup) + f"&axis={self.view.axis}" * (self.view.axis != "sd")
+        of_view = link.write(VIEW, self.view, Spaces())
+        return super().link_of(setup) + f"&{of_view}" * bool(of_view)

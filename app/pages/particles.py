@@ -8,6 +8,7 @@ import panel_material_ui as pmui
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.scene import SideBySide
 from app.stage.setup import PANELS, Setup
+from app.ui import link
 from app.ui.knob_widgets import WIDTH
 from stein_core import METHODS
 
@@ -58,7 +59,7 @@ class Particles(Live):
 
     def open(self, query: dict[str, str]):
         """Show the Setup of a link."""
-        setup, problems = Setup.from_query({name: value for name, value in query.items() if name != "show"}, self.plain)
+        setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
         if problems:
             pn.state.notifications.warning(" ".join(problems))
         self.session.open(setup)

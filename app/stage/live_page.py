@@ -6,7 +6,8 @@ import csv
 import html
 import io
 import json
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.server.streaming import Mailbox, Streamer
 from app.stage.session import FIRST_CAPACITY, Session
 from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
+from app.ui import link
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
 from stein_core.recipe import MAX_DRAWS
@@ -27,6 +29,7 @@ from stein_core.recipe import MAX_DRAWS
 PRESETS = json.loads((ASSETS / "presets.json").read_text())
 PROMPT = "Choose one thing to see …"
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
+NOTHING = "none"  # what a link says when no mark is drawn
 BUTTON = {"size": "small", "margin": (4, 4)}
 CHOICE = {"size": "small", **WIDTH}
 BELOW = {
@@ -38,6 +41,13 @@ KEYS = (
     "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
     "**↑ ↓** speed · **R** reset"
 )
+
+
+@dataclass(frozen=True)
+class Look:
+    """What of a run is drawn. show: names of a page's marks, in its order."""
+
+    show: tuple[str, ...]
 
 
 class Live:
@@ -57,11 +67,12 @@ class Live:
     marks: dict[str, str]
     drawn: list[str]
 
-    def __init__(self, shell, query: dict[str, str], view):
-        query = dict(query)
-        show = query.pop("show", None)
-        drawn = self.drawn if show is None else [name for name in show.split(",") if name in self.marks]
-        setup, problems = Setup.from_query(query, self.plain)
+    def __init__(self, shell, query: dict[str, str], view, problems: Iterable[str] = ()):
+        of_look, query = link.split(self.look_fields(), query)
+        look, unseen = link.read(self.look_fields(), of_look, Look(tuple(self.drawn)))
+        drawn = list(look.show)
+        setup, wrong = Setup.from_query(query, self.plain)
+        problems = [*problems, *unseen.values(), *wrong]
         if unfit := self.unfit(setup):
             setup, problems = self.plain, [*problems, unfit]
         later = soon(pn.state.curdoc)
@@ -83,6 +94,17 @@ class Live:
         ] * bool(problems)
         self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view)
         pn.state.on_session_destroyed(lambda context: self.session.close())
+
+    @classmethod
+    def look_fields(cls) -> tuple[link.Field, ...]:
+        """The table of a Look's link."""
+        mark = link.one_of("mark", cls.marks)
+
+        def parse(text: str) -> tuple[str, ...]:
+            chosen = {mark(name) for name in link.names(text) if text != NOTHING}
+            return tuple(name for name in cls.marks if name in chosen)
+
+        return (link.Field("show", parse, lambda show: link.text_of(show) or NOTHING),)
 
     def unfit(self, setup: Setup) -> str:
         """Say what of a link this page cannot show, or return ""."""
@@ -189,8 +211,9 @@ class Live:
 
     def link_of(self, setup: Setup) -> str:
         """Return the link of `setup`, with the names of what is drawn if they differ from the default."""
-        drawn = [name for name in self.marks if self.stage.show[name]]
-        return setup.to_query(self.plain) + f"&show={','.join(drawn)}" * (drawn != self.drawn)
+        look = Look(tuple(name for name in self.marks if self.stage.show[name]))
+        of_look = link.write(self.look_fields(), look, Look(tuple(self.drawn)))
+        return setup.to_query(self.plain) + f"&{of_look}" * bool(of_look)
 
     # ---- from the user
 

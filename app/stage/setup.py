@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, Mapping
-from urllib.parse import urlencode
 
 from app.server.limits import LIMITS
+from app.ui import link
 from stein_core import GUIDES, METHODS, Recipe, Spec
 from stein_core.errors import short, unknown, whole
 from stein_core.recipe import COMMON, EDITS
+from stein_core.registry import Entry
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -82,7 +83,7 @@ class Setup:
         return most
 
     def to_query(self, plain: "Setup | None" = None) -> str:
-        """ "target=...&methods=...": and else only what differs from `plain`, numbers as short as they read back the same.
+        """Write the link: target, methods, and what differs from `plain`.
 
         What is not `linkable` (a slider dragged for long, a very long run) becomes a run from the start with the
         last values.
@@ -90,71 +91,57 @@ class Setup:
         if not self.linkable:
             turned = {name: value for _, name, value in self.changes if name not in EDITS}
             return replace(self, knobs={**self.knobs, **turned}, changes=(), steps=0).to_query(plain)
-        plain = plain or Setup()
-        fields: dict[str, Any] = {"target": self.target, "methods": ",".join(self.methods)}
-        for name in ("dim", "guide", "optimizer", "draws", "seed", "steps"):
-            if getattr(self, name) != getattr(plain, name):
-                fields[name] = getattr(self, name)
-        for name, knob in all_knobs().items():
-            value, usual = (setup.knobs.get(name, knob.default) for setup in (self, plain))
-            if value != usual:
-                fields[name] = _text(value)
-        if self.changes:
-            fields["changes"] = ";".join(f"{s}~{n}~{_text(v)}" for s, n, v in self.changes)
-        return urlencode(fields, safe=",;~:")
+        return link.write(link_fields(), self, plain or Setup())
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], plain: "Setup | None" = None) -> tuple["Setup", list[str]]:
         """The Setup of a link (what it leaves out is `plain`'s), and one sentence for everything in it that was wrong
         and left out."""
-        setup, problems = plain or cls(), []
-
-        def take(**change):
-            nonlocal setup
-            try:
-                setup = replace(setup, **change)
-            except ValueError as error:
-                problems.append(str(error))
-
-        for name in ("target", "dim", "guide", "optimizer", "draws", "seed", "steps"):
-            if name in query:
-                try:
-                    take(
-                        **{name: query[name] if name in ("target", "guide", "optimizer") else whole(name, query[name])}
-                    )
-                except ValueError as error:
-                    problems.append(str(error))
-        if setup.steps > MOST_STEPS:
-            problems.append(f"steps = {short(setup.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
-            setup = replace(setup, steps=0)
-        if "methods" in query:
-            take(methods=tuple(query["methods"].split(",")))
-        for name, value in query.items():
-            if "." in name:
-                take(knobs={**setup.knobs, name: value})
-            elif name == "knobs" or name not in cls.__dataclass_fields__:
-                problems.append(f"unknown field {short(name)!r} in the link; it was left out.")
-        if "changes" in query:
-            try:
-                take(changes=tuple(_change(item) for item in query["changes"].split(";")))
-            except (ValueError, KeyError):
-                problems.append("the changes in the link could not be read; they were left out.")
-        return setup, problems
+        setup, problems = link.read(link_fields(), query, plain or cls())
+        return setup, list(problems.values())
 
 
-@cache
 def all_knobs() -> dict[str, Any]:
     """Every knob of any method, by name."""
+    return _knobs_of(tuple(METHODS.entries()))
+
+
+@lru_cache(maxsize=4)
+def _knobs_of(entries: tuple[Entry, ...]) -> dict[str, Any]:
     knobs = {knob.name: knob for knob in COMMON}
-    for method in METHODS:
-        knobs |= Spec("gaussian", method=method).knobs()
+    for entry in entries:
+        knobs |= Spec("gaussian", method=entry.name).knobs()
     return knobs
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        return ",".join(_text(v) for v in value)
-    return repr(value) if isinstance(value, float) else str(value)
+def link_fields() -> tuple[link.Field, ...]:
+    """The table of a Setup's link."""
+    return (
+        link.Field("target", always=True),
+        link.Field("methods", link.names, always=True),
+        link.whole_number("dim"),
+        link.Field("guide"),
+        link.Field("optimizer"),
+        link.whole_number("draws"),
+        link.whole_number("seed"),
+        link.Field("steps", _steps),
+        *(link.Field(name, default=knob.default) for name, knob in all_knobs().items()),
+        link.Field("changes", _changes, _text_of_changes),
+    )
+
+
+def _steps(text: str) -> int:
+    steps = whole("steps", text)
+    if steps > MOST_STEPS:
+        raise ValueError(f"steps = {short(steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
+    return steps
+
+
+def _changes(text: str) -> tuple[tuple[int, str, Any], ...]:
+    try:
+        return tuple(_change(item) for item in text.split(";"))
+    except (ValueError, KeyError):
+        raise ValueError("the changes in the link could not be read; they were left out.") from None
 
 
 def _change(item: str) -> tuple[int, str, Any]:
@@ -162,3 +149,7 @@ def _change(item: str) -> tuple[int, str, Any]:
     if name == "add":
         return int(step), name, tuple(float(v) for v in value.split(","))
     return int(step), name, int(value) if name == "remove" else all_knobs()[name].check(value)
+
+
+def _text_of_changes(changes: tuple[tuple[int, str, Any], ...]) -> str:
+    return ";".join(f"{step}~{name}~{link.text_of(value)}" for step, name, value in changes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Mapping
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import numpy as np
 
 from app.server.folders import ASSETS
 from app.server.limits import KNOWN, LIMITS
+from app.ui import link
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
@@ -58,7 +59,9 @@ class Grid:
     force_scales: tuple[str, ...] = ("paper",)
     seeds: int = 3
     target: str = "gaussian"
-    knobs: tuple[tuple[str, Any], ...] = ()  # other knobs of the methods, (name, value), where they differ
+    knobs: (
+        Mapping[str, Any] | tuple[tuple[str, Any], ...]
+    ) = ()  # the methods' other knobs; kept as (name, value) where they differ
 
     def __post_init__(self):
         registries = {"methods": METHODS, "kernels": KERNELS, "rules": BANDWIDTHS, "force_scales": FORCE_SCALES}
@@ -73,10 +76,11 @@ class Grid:
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
             size *= len(values)
         others = other_knobs(self.methods, self.target, self.kernels)
-        for name, _ in self.knobs:
+        given = dict(self.knobs)
+        for name in given:
             if name not in others:
                 raise unknown("setting of these methods:", name, others)
-        knobs = {name: others[name].check(value) for name, value in sorted(self.knobs)}
+        knobs = {name: others[name].check(value) for name, value in sorted(given.items())}
         object.__setattr__(self, "knobs", tuple((k, v) for k, v in knobs.items() if v != others[k].default))
         if not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"seeds = {short(self.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
@@ -114,42 +118,13 @@ class Grid:
 
     def to_query(self) -> str:
         """What differs from the plain grid, as in an address."""
-        plain, texts = Grid(), {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "knobs" and value != getattr(plain, field.name):
-                texts[field.name] = text_of(value)
-        return urlencode(texts | {name: text_of(value) for name, value in self.knobs}, safe=",")
+        return link.write(link_fields(), self, Grid())
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple["Grid", list[str]]:
         """The grid of a link, and one sentence for everything in it that was wrong and left out."""
-        wanted, problems, known = {}, [], [field.name for field in fields(cls) if field.name != "knobs"]
-        # Last: which dims there are depends on the target, and which knobs on everything.
-        for name in sorted(query, key=lambda name: (is_knob(name), name == "target")):
-            try:
-                if not is_knob(name) and name not in known:
-                    raise unknown("field in the link", name, known)
-                wanted[name] = query[name] if is_knob(name) else value_of(name, query[name])
-            except ValueError as error:
-                problems.append(str(error))
-        good = {}
-        try:
-            return cls.of(wanted), problems
-        except ValueError:
-            for name, value in wanted.items():
-                try:
-                    cls.of({**good, name: value})
-                    good[name] = value
-                except ValueError as error:
-                    problems.append(str(error))
-        return cls.of(good), problems
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Grid":
-        """The grid of fields and knobs by their names."""
-        knobs = tuple((name, value) for name, value in values.items() if is_knob(name))
-        return cls(**{name: value for name, value in values.items() if not is_knob(name)}, knobs=knobs)
+        grid, problems = link.read(link_fields(), query, cls())
+        return grid, list(problems.values())
 
     def to_python(self) -> str:
         """A script that runs this grid and prints its rows."""
@@ -182,11 +157,6 @@ def _recipes(grid: Grid) -> dict[str, Recipe]:
     return {key_of(recipe, STOP): recipe for recipe in found}
 
 
-def is_knob(name: str) -> bool:
-    """Whether a field of a link is one of `other_knobs`."""
-    return name.startswith("method.")
-
-
 def has_exact_force(target: str, kernels: tuple[str, ...]) -> bool:
     """Whether MMD-descent is pulled by its exact force, and so has a law; elsewhere target samples pull."""
     return target == "gaussian" and "rbf" in kernels
@@ -204,11 +174,20 @@ def other_knobs(methods: tuple[str, ...], target: str, kernels: tuple[str, ...])
     return found
 
 
+def link_fields() -> tuple[link.Field, ...]:
+    """The table of a Grid's link: a field for each list, and one for every other knob of any method."""
+    lists = [f for f in fields(Grid) if f.name != "knobs"]
+    return (
+        *(link.Field(f.name, partial(value_of, f.name), text_of) for f in lists),
+        *(link.Field(name, text=text_of) for name in other_knobs(tuple(METHODS), Grid.target, Grid.kernels)),
+    )
+
+
 def text_of(value) -> str:
     """A field of a Grid as the link and the text inputs show it."""
     if isinstance(value, tuple):
         return ",".join(map(text_of, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    return link.text_of(value).removesuffix(".0")
 
 
 def value_of(name: str, text: str):
@@ -242,17 +221,31 @@ def true_variance(target: str, d: int) -> float:
     return np.nan if variance is None else float(np.mean(variance))
 
 
-def read_link(query: dict[str, str]) -> tuple[Grid, str, str, list[str]]:
+@dataclass(frozen=True)
+class View:
+    """What of a grid is drawn. axis: of AXES. quantity: of QUANTITIES."""
+
+    axis: str = next(iter(AXES))
+    quantity: str = next(iter(QUANTITIES))
+
+
+VIEW = (
+    link.Field("x", link.one_of("x in the link", AXES), attribute="axis"),
+    link.Field("y", link.one_of("y in the link", QUANTITIES), attribute="quantity"),
+)
+
+
+def read_link(query: Mapping[str, str]) -> tuple[Grid, str, str, list[str]]:
     """The grid, axis and quantity of a link, and one sentence for everything in it that was wrong and left out."""
-    query, view, problems = dict(query), [], []
-    for name, known in (("x", AXES), ("y", QUANTITIES)):
-        value = query.pop(name, next(iter(known)))
-        if value not in known:
-            problems.append(str(unknown(f"{name} in the link", value, known)))
-            value = next(iter(known))
-        view.append(value)
-    grid, wrong = Grid.from_query(query)
-    return grid, *view, problems + wrong
+    of_view, of_grid = link.split(VIEW, query)
+    view, problems = link.read(VIEW, of_view, View())
+    grid, wrong = Grid.from_query(of_grid)
+    return grid, view.axis, view.quantity, [*problems.values(), *wrong]
+
+
+def write_link(grid: Grid, axis: str, quantity: str) -> str:
+    """The inverse of `read_link`."""
+    return "&".join(filter(None, (grid.to_query(), link.write(VIEW, View(axis, quantity), View()))))
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.collapse.chart import Chart
-from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped
+from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
@@ -181,10 +181,7 @@ class Collapse:
         self.replay.refresh()
 
     def link(self) -> str:
-        view = [f"x={self.axis}"] * (self.axis != next(iter(AXES))) + [f"y={self.quantity}"] * (
-            self.quantity != next(iter(QUANTITIES))
-        )
-        return "&".join([*[self.grid.to_query()] * bool(self.grid.to_query()), *view])
+        return write_link(self.grid, self.axis, self.quantity)
 
     # ---- from the user
 

@@ -95,7 +95,7 @@ class Settings:
         here = other_knobs(values["methods"], values["target"], values["kernels"])
         knobs = {name: v for name, v in (dict(self.grid.knobs) | self.pending).items() if name in here}
         try:
-            grid = Grid(**values, knobs=tuple(knobs.items()))
+            grid = Grid(**values, knobs=knobs)
         except ValueError as error:  # each field is allowed, but together they are too much
             self.on_problems([str(error)])
         else:
@@ -114,7 +114,7 @@ class Settings:
         least["dims"] = (TARGETS[values["target"]].facts.default_dim,)
         for name, value in values.items():
             try:
-                Grid.of({**least, name: value})
+                Grid(**{**least, name: value})
             except ValueError as error:
                 problems[name] = self._labelled(name, error)
         return values, problems

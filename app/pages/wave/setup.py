@@ -7,11 +7,11 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Mapping
-from urllib.parse import urlencode
 
 from app.server.limits import LIMITS
+from app.ui import link
 from stein_core import METHODS, Knob, Recipe, Spec
-from stein_core.errors import short, unknown, whole
+from stein_core.errors import unknown
 from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
 from stein_core.knobs import ROWS
 
@@ -129,53 +129,13 @@ class WaveSetup:
 
     def to_query(self) -> str:
         """The link: only what differs from the page's default. Data beyond 200 points are left out."""
-        plain, fields = WaveSetup(), {}
-        if self.methods != plain.methods:
-            fields["methods"] = ",".join(self.methods)
-        if self.two:
-            fields["rows"] = 2
-        for name in ("width", "draws", "seed", "steps", "below"):
-            if getattr(self, name) != getattr(plain, name):
-                fields[name] = getattr(self, name)
-        if self.probability != plain.probability:
-            fields["band"] = f"{self.probability:g}"
-        if self.noisy:
-            fields["of"] = "y"
-        fields |= self.knobs
-        if self.data != PAPER and len(self.data) <= LINKED:
-            fields["data"] = ";".join(f"{x!r},{y!r}" for x, y in self.data)
-        return urlencode(fields, safe=",;")
+        return link.write(link_fields(), self, WaveSetup())
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[WaveSetup, list[str]]:
         """The setup of a link, and one sentence for everything in it that was wrong and left out."""
-        setup, problems = cls(), []
-        for name, text in query.items():
-            try:
-                if name == "methods":
-                    change = {name: tuple(text.split(","))}
-                elif name == "rows":
-                    if text not in ("1", "2"):
-                        raise unknown("rows", text, ("1", "2"))
-                    change = {"two": text == "2"}
-                elif name in ("width", "draws", "seed", "steps", "below"):
-                    change = {name: whole(name, text)}
-                elif name == "band":
-                    change = {"probability": text}
-                elif name == "of":
-                    if text not in ("f", "y"):
-                        raise unknown("band of", text, ("f", "y"))
-                    change = {"noisy": text == "y"}
-                elif name == "data":
-                    change = {"data": read_points(text.replace(";", "\n"))}
-                elif "." in name:
-                    change = {"knobs": {**setup.knobs, name: text}}
-                else:
-                    raise ValueError(f"unknown field {short(name)!r}; it was left out.")
-                setup = replace(setup, **change)
-            except ValueError as error:
-                problems.append(str(error))
-        return setup, problems
+        setup, problems = link.read(link_fields(), query, cls())
+        return setup, list(problems.values())
 
     def to_python(self, steps: tuple[int, ...]) -> str:
         """A script that trains every method of every row from the start with the present settings, for so many steps,
@@ -215,6 +175,23 @@ def all_knobs() -> dict[str, Knob]:
     for method in SHOWN:
         known |= Spec("wave", method=method, draws=1, capacity=2).knobs()
     return {name: knob for name, knob in known.items() if name not in ("target.data", "init.shift")}
+
+
+def link_fields() -> tuple[link.Field, ...]:
+    """The table of a WaveSetup's link."""
+    return (
+        link.Field("methods", link.names),
+        link.switch("rows", "rows", ("1", "2"), attribute="two"),
+        *map(link.whole_number, ("width", "draws", "seed", "steps", "below")),
+        link.Field("band", attribute="probability"),
+        link.switch("of", "band of", ("f", "y"), attribute="noisy"),
+        *(link.Field(name, default=default_of(name)) for name in all_knobs()),
+        link.Field("data", lambda text: read_points(text.replace(";", "\n")), _text_of_points),
+    )
+
+
+def _text_of_points(points: Points) -> str:
+    return ";".join(map(link.text_of, points)) if len(points) <= LINKED else ""
 
 
 def default_of(name: str) -> Any:
