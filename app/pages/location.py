@@ -167,7 +167,6 @@ class Location(Live):
         self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as",
-            description="u is unconstrained: sd = softplus(u)",
             options=list(AXES),
             value=self.view.axis,
             size="small",

@@ -39,7 +39,7 @@ BELOW = {
 # Items with "·" between them, as in a legend.
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
-    "**↑ ↓** speed · **R** reset"
+    "**↑ ↓** speed · **R** reset · *Fit arrows* lengthens the arrows of small forces"
 )
 
 
@@ -169,7 +169,6 @@ class Live:
         )
         self.fit = pmui.Button(
             label="Fit arrows",
-            description="Arrows shrink as the forces vanish. This makes the present ones long again.",
             icon="straighten",
             variant="text",
             size="small",
