@@ -8,7 +8,7 @@ import pytest
 
 from app.pages.location import Location
 from app.pages.particles import Particles
-from app.stage.run import Run
+from app.stage.run import Run, resize
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import MOST_CHANGES, Setup
 from app.stage.wire import rows
@@ -198,6 +198,16 @@ def test_every_preset_is_a_link_without_a_problem(page):
         setup, problems = Setup.from_query(dict(parse_qsl(preset["link"])), page.plain)
         assert not problems and preset["text"].endswith(".")
         assert Setup.from_query(parsed(setup.to_query(page.plain)), page.plain)[0] == setup
+
+
+def test_a_state_is_resized_along_every_axis_and_back():
+    small = {"particles": np.ones((3, 2)), "memory": np.full((4, 3, 2), 2.0), "step": np.int32(7)}
+    large = {"particles": np.zeros((5, 2)), "memory": np.zeros((4, 5, 2)), "step": np.int32(0)}
+    grown = resize(small, large)
+    assert grown["step"] == 7 and (grown["memory"][:, :3] == 2).all() and (grown["memory"][:, 3:] == 0).all()
+    assert grown["particles"].tolist() == [[1, 1]] * 3 + [[0, 0]] * 2
+    for name, back in resize(grown, small).items():
+        np.testing.assert_array_equal(back, small[name])
 
 
 @pytest.mark.long
