@@ -23,7 +23,7 @@ from app.stage.wire import pack
 from app.stage.worker import Pace, Worker
 from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
-from stein_core.runner import start
+from stein_core.steppers import start
 
 log = logging.getLogger(__name__)
 
