@@ -8,7 +8,7 @@
 
 import sys
 
-from stein_core import guides, methods, models, optimizers, targets  # noqa: F401  (importing registers)
+from stein_core import guides, methods, optimizers, posteriors, targets  # noqa: F401  (importing registers)
 from stein_core.errors import UnknownName
 from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
 from stein_core.knobs import Knob
@@ -16,7 +16,8 @@ from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe, Spec, capacity_for, target_of
 from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.runner import Stepper, collect, compile, stream
+from stein_core.runner import Stepper
+from stein_core.steppers import collect, compile, stream
 from stein_core.types import Forces, Frame, Guide, Method, State, Target
 
 # Scripts that earlier versions exported import these two from here.

@@ -1,4 +1,4 @@
-"""What a spec and knobs are put together to: the problem, the method, and the compiled diagnostics of a problem."""
+"""From a spec and knobs to a problem, its method and its compiled diagnostics."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.diagnostics import DIAGNOSTICS, measured
+from stein_core.common_knobs import COMMON
+from stein_core.diagnostics import DIAGNOSTICS, evaluate
 from stein_core.forces import Problem
 from stein_core.noise import normal
-from stein_core.recipe import COMMON, Spec, target_of
+from stein_core.recipe import Spec, target_of
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.types import Forces, Guide, Method, State, Target
 
@@ -24,7 +25,14 @@ def _own(group: str, entry, knobs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> Problem:
-    """The problem that a spec and (traced) knobs say; mask: see `forces.Problem`."""
+    """Return the problem of a spec and traced knobs.
+
+    Args:
+        spec: the static choices.
+        target: the spec's target with default knobs.
+        knobs: full name -> traced value, all of them.
+        mask: see `forces.Problem`.
+    """
     target_entry, guide_entry = TARGETS[spec.target], GUIDES[spec.guide]
     if target_entry.knobs:
         target = target_entry.make(target.dim, **_own("target", target_entry, knobs))
@@ -53,25 +61,28 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
 
 
 def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
-    """The problem of `problem_of`, and the spec's method for it."""
+    """Return the problem of `problem_of`, and the spec's method for it."""
     problem, entry = problem_of(spec, target, knobs, mask), METHODS[spec.method]
     return problem, entry.make(problem, **_own("method", entry, knobs))
 
 
-class Meter:
-    """The compiled diagnostics of a problem. They are half or more of what a spec has to compile and do not depend on its
-    method, so all methods share one: see `meter_of`. meter(state, knobs, forces) -> diagnostic name -> number.
-    What a diagnostic must not read: the problem's optimizer, which is that of the method that came first."""
+class CompiledDiagnostics:
+    """The compiled diagnostics of a problem: (state, knobs, forces) -> {diagnostic name: number}.
+
+    They are half or more of what a spec has to compile. They do not depend on its method, so all methods share one
+    object: see `diagnostics_of`. Diagnostics must not use `problem.optimizer`: the program is shared between methods
+    with different optimisers.
+    """
 
     def __init__(self, spec: Spec):
-        self._spec, self._target = spec, target_of(spec)  # not while it is traced: it may have to be built
+        self._spec, self._target = spec, target_of(spec)  # before tracing: the target may have to be built
         self._names = {knob.name for knob in COMMON} | {name for name in spec.knobs() if not name.startswith("method.")}
-        own = weakref.proxy(self)  # else the program would hold its Meter, and only a search for garbage free the two
-        self._program = jax.jit(partial(Meter._measured, own))
+        own = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
+        self._program = jax.jit(partial(CompiledDiagnostics._evaluate, own))
         self._preparing = threading.Lock()
 
     def prepare(self, state: State, knobs: Mapping[str, np.ndarray]) -> None:
-        """Compile, if nobody has; `state` is any of the right size."""
+        """Compile the program, unless that is done. `state` may be any state of the right size."""
         with self._preparing:
             self(state, knobs, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
 
@@ -81,27 +92,30 @@ class Meter:
             values = self._program(state._replace(memory=()), knobs, forces)
         return dict(zip(DIAGNOSTICS, np.asarray(values).tolist()))
 
-    def _measured(self, state: State, knobs, forces: Forces):
+    def _evaluate(self, state: State, knobs, forces: Forces):
         problem = problem_of(self._spec, self._target, knobs)
-        return measured(problem, jax.random.fold_in(state.key, state.step), state, forces)
+        return evaluate(problem, jax.random.fold_in(state.key, state.step), state, forces)
 
 
-_meters: weakref.WeakValueDictionary[Any, Meter] = weakref.WeakValueDictionary()
+_compiled: weakref.WeakValueDictionary[Any, CompiledDiagnostics] = weakref.WeakValueDictionary()
 _table = threading.Lock()
 
 
-def entries_of(spec: Spec) -> tuple:
-    """What the names in a program mean now: an entry that is registered anew is another program. Method and optimizer come
-    first: `meter_of` leaves them out."""
+def registry_version(spec: Spec) -> tuple:
+    """Return the registry entries that the names in a program stand for now.
+
+    An entry that is registered again makes another program. Method and optimiser come first: `diagnostics_of` leaves
+    them out.
+    """
     own = (METHODS[spec.method], OPTIMIZERS[spec.optimizer], TARGETS[spec.target], GUIDES[spec.guide])
     return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
 
 
-def meter_of(spec: Spec) -> Meter:
-    """The Meter of a spec, the same for every method and optimiser as long as anybody has it."""
-    (_, _, *own), shared = entries_of(spec)
+def diagnostics_of(spec: Spec) -> CompiledDiagnostics:
+    """Return the CompiledDiagnostics of a spec. All methods and optimisers share it while somebody holds it."""
+    (_, _, *own), shared = registry_version(spec)
     key = (*own, shared, spec.dim, spec.draws, spec.capacity)
     with _table:
-        meter = _meters.get(key) or Meter(spec)
-        _meters[key] = meter
-        return meter
+        known = _compiled.get(key) or CompiledDiagnostics(spec)
+        _compiled[key] = known
+        return known

@@ -23,26 +23,36 @@ WAVE_REGIONS = ("In", "Between", "Entire")
 
 
 def wave_function(x):
-    """1.5 sin(2 pi x + 2 pi / 3) + 3x + 1, as the published code and figures have it. The paper prints the phase as
-    2 pi (x + 2/3), which is 4 pi / 3: there f(-2) would be -6.30, in its figure it is -3.70."""
+    """Return 1.5 sin(2 pi x + 2 pi / 3) + 3x + 1, as in the published code and figures.
+
+    The paper prints the phase as 2 pi (x + 2/3), which is 4 pi / 3. Then f(-2) would be -6.30; in its figure it is
+    -3.70.
+    """
     return 1.5 * np.sin(2 * np.pi * x + 2 * np.pi / 3) + 3 * x + 1
 
 
 def wave_training() -> np.ndarray:
-    """(2, 40): x and y of the training data by the published recipe: 20 uniform points in each cluster, sorted, then
-    the generator seeded with 52 again for the noise."""
+    """Return (2, 40): x and y of the training data, by the published recipe.
+
+    Draw 20 uniform points in each cluster and sort them. Then seed the generator with 52 again for the noise.
+    """
     draw = np.random.RandomState(52)
     x = np.sort(np.concatenate([draw.uniform(*cluster, 20) for cluster in WAVE_CLUSTERS]))
     return np.stack([x, wave_function(x) + WAVE_NOISE * np.random.RandomState(52).randn(40)])
 
 
 def wave_region(region: str, seed: int = 53) -> np.ndarray:
-    """(2, k): x and y to evaluate on. "In": 20 points in the clusters (the left one with probability 3/4), "Between": 60
-    in (-0.5, 1.3), "Entire": 120 in (-2, 2).
+    """Return (2, k): x and y of evaluation points.
 
-    seed 52 is the paper's for all three; its "In" set then shares 9 of 20 points with the training data, so "In" is
-    fresh by default. Between and Entire share none and always take the published points. Raises KeyError for another
-    region.
+    Args:
+        region: "In", 20 points in the clusters (the left one with probability 3/4); "Between", 60 points in (-0.5,
+            1.3); or "Entire", 120 points in (-2, 2).
+        seed: of "In" only. Seed 52 is the paper's for all three. Its "In" set shares 9 of 20 points with the training
+            data, so "In" has fresh points by default. "Between" and "Entire" share none and are always the published
+            points.
+
+    Raises:
+        KeyError: another region.
     """
     draw = np.random.RandomState(seed if region == "In" else 52)
     if region == "In":

@@ -1,7 +1,7 @@
-"""Diagnostics: numbers read off one state. A diagnostic is a function (view) -> scalar; NaN where it is undefined.
+"""Diagnostics: numbers read off one state. A diagnostic is a function (view) -> scalar; NaN means undefined.
 
-Every frame carries all of them. `log=True` says that a plot of it wants a log axis, `live=False` that it is not among
-the read-outs beside a moving picture.
+Every frame carries all of them. `log=True` asks a plot for a log axis. `live=False` keeps a diagnostic out of the
+read-outs beside a moving stage.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.forces import Gradients, Problem, center, gradients, influence, kernel_matrix, length, squared_distances
+from stein_core.distances import center, squared_distances
+from stein_core.forces import Gradients, Problem, distances_and_bandwidth, gradients
+from stein_core.kernel_sums import kernel_forces, kernel_matrix
 from stein_core.registry import DIAGNOSTICS
 from stein_core.types import Array, Forces, State
 
@@ -20,9 +22,19 @@ EXACT_DRAWS = 256  # exact samples that MMD compares with
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a diagnostic may read. particles (n, p), weights (n,) with 0 for spare rows, forces at the particles,
-    gradients of the guides, squared (n, n): squared distances of the particles, sigma: bandwidth, draws (n, d): one draw of
-    each guide, key: the run's key."""
+    """What a diagnostic may read.
+
+    Args:
+        problem: the problem; its optimizer must not be used.
+        particles: (n, p).
+        weights: (n,), 0 for spare rows.
+        forces: at the particles.
+        gradients: of the guides.
+        squared: (n, n) squared distances of the particles.
+        sigma: bandwidth.
+        draws: (n, d) one draw of each guide.
+        key: the run's key.
+    """
 
     problem: Problem
     particles: Array
@@ -35,25 +47,25 @@ class View:
     key: Array
 
     def real(self, values) -> Array:
-        """(d,) values of the coordinates, with 0 for padding."""
+        """Return (d,) values of the coordinates, with 0 for padding."""
         return values if self.problem.mask is None else values * self.problem.mask
 
     def average(self, values) -> Array:
-        """Mean of (d,) values over the coordinates."""
+        """Return the mean of (d,) values over the coordinates."""
         return jnp.sum(self.real(values)) / self.problem.d
 
     def moments(self) -> tuple[Array, Array]:
-        """Variances (d,) within and between the guides, the latter 1/n."""
+        """Return the variances (d,) within and between the guides; those between have 1/n."""
         location = self.problem.guide.location(self.particles)
         within = self.weights @ self.problem.guide.scale(self.particles) ** 2
         return self.real(within), self.weights @ (location - self.weights @ location) ** 2
 
-    @cached_property  # the compiler would not see that both of its readers choose the same kernel
+    @cached_property  # XLA would not see that both readers choose the same kernel
     def fluctuations(self) -> list[Array]:
-        """Variances of the attraction and of the repulsion over their sources, mean over the particles that they act on."""
+        """Return the variances of attraction and repulsion over their sources, as a mean over the particles."""
         x, w, g, pairs = self.particles, self.weights, self.gradients.guide, (self.squared, self.sigma)
         k, slope = kernel_matrix(self.problem, x, *pairs)
-        mean = influence(self.problem, x, w, g, x, *pairs)
+        mean = kernel_forces(self.problem, x, w, g, x, *pairs)
         squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
         return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]
 
@@ -261,10 +273,17 @@ def mmd(view):
     return jnp.sqrt(jnp.maximum(square, 0.0))
 
 
-def measured(problem: Problem, key, state: State, forces: Forces):
-    """Every diagnostic at a state, in the registry's order, as one vector; key: this step's."""
+def evaluate(problem: Problem, key, state: State, forces: Forces):
+    """Return every diagnostic of a state as one vector, in the registry's order.
+
+    Args:
+        problem: the problem.
+        key: of this step, so that the draws are those of the step.
+        state: the state.
+        forces: at the state.
+    """
     g = gradients(problem, key, state.particles)  # the same draws as the step's
-    squared, sigma = length(problem, state.particles)
+    squared, sigma = distances_and_bandwidth(problem, state.particles)
     n = state.particles.shape[0]
     draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
     view = View(problem, state.particles, problem.weights(n), forces, g, squared, sigma, draws, state.key)

@@ -1,4 +1,4 @@
-"""Errors of what users type: they name the argument, the value, what is allowed and the nearest match."""
+"""Errors of user input: they name the argument, the value, what is allowed and the nearest match."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Iterable
 
 
 def short(value: object) -> str:
-    """A value as messages repeat it: its beginning, where it is long."""
+    """Return a value as messages repeat it: at most its first 200 characters."""
     text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def whole(name: str, text: str) -> int:
-    """The whole number that a text says; ValueError says what it was for."""
+    """Return the whole number that a text says.
+
+    Raises:
+        ValueError: the text is no whole number; the message has `name`.
+    """
     try:
         return int(text)
-    except ValueError:  # also where it has more digits than Python reads
+    except ValueError:  # also if it has more digits than Python reads
         raise ValueError(f"{name} = {short(text)!r} is not a whole number.") from None
 
 
@@ -25,7 +29,7 @@ class UnknownName(ValueError):
 
 
 def unknown(kind: str, name: object, allowed: Iterable[str]) -> UnknownName:
-    """The error for `name`, which is not among `allowed`, with the nearest match first."""
+    """Return the error for a `name` that is not among `allowed`, with the nearest match first."""
     near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return UnknownName(f"unknown {kind} {short(name)!r}{hint or '.'} Allowed: {', '.join(allowed)}.")

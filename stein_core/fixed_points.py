@@ -39,7 +39,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
-from stein_core.forces import is_inner
+from stein_core.kernel_sums import is_inner
 from stein_core.kernels import bandwidth
 from stein_core.recipe import Spec
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, KERNELS
@@ -54,8 +54,13 @@ NUDGE = 1e-3  # of the Jacobian's differences: the kernel is in float32
 
 
 class FixedPoint(NamedTuple):
-    """location: a, the guides are at +a and -a on one axis. scale: their standard deviation on it; 1 across. stable:
-    whether runs that come near stay there, in the spec's dimension."""
+    """A fixed point of two guides.
+
+    Args:
+        location: a. The guides are at +a and -a on one axis.
+        scale: their standard deviation on that axis; across it is 1.
+        stable: whether runs that come near stay there, in the spec's dimension.
+    """
 
     location: float
     scale: float
@@ -63,12 +68,12 @@ class FixedPoint(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Total variance of the mixture on the axis of the split; the target's is 1."""
+        """Return the total variance of the mixture on the axis of the split; the target's is 1."""
         return self.location**2 + self.scale**2
 
 
 def why_none(spec: Spec, knobs: Mapping[str, Any]) -> str:
-    """Why `two_guides` does not apply, in a few words; empty if it does."""
+    """Return why `two_guides` does not apply, in a few words; empty if it does."""
     known = spec.knobs()
     if spec.method != "smi" or spec.guide != "normal":
         return "known only for SMI with normal guides"
@@ -82,8 +87,10 @@ def why_none(spec: Spec, knobs: Mapping[str, Any]) -> str:
 
 
 def two_guides(spec: Spec, knobs: Mapping[str, Any]) -> FixedPoint | None:
-    """The fixed point of `spec` under `knobs`; None where `why_none` says why. Without enough repulsion the guides
-    meet: a = 0 and s = 1, ordinary variational inference."""
+    """Return the fixed point of `spec` under `knobs`; None if it is not known, and `why_none` says why.
+
+    Without enough repulsion the guides meet: a = 0 and s = 1, ordinary variational inference.
+    """
     if why_none(spec, knobs):
         return None
     names = ("kernel.name", "bandwidth.rule", "bandwidth.factor", "method.alpha", "method.force_scale")
@@ -125,26 +132,28 @@ def _solve(d: int, kernel: str, rule: str, factor: float, alpha: float, force_sc
 
 
 def _jacobian(field, here: np.ndarray) -> np.ndarray:
-    """Derivatives (size, size) of a field at `here`, by central differences."""
+    """Return the derivatives (size, size) of a field at `here`, by central differences."""
     steps = NUDGE * np.eye(here.size).reshape(here.size, *here.shape)
     return np.stack([(field(here + h) - field(here - h)).ravel() / (2.0 * NUDGE) for h in steps], axis=1)
 
 
 def scale_at(a: float) -> float:
-    """s(a): the standard deviation at which the scales feel no force, for locations +a and -a."""
+    """Return s(a), the standard deviation at which the scales feel no force, for locations +a and -a."""
     return brentq(lambda s: _gradient(a, s)[1], 1e-3, 1.0 + 1e-9)
 
 
 def _gradient(a: float, s: float) -> tuple[float, float]:
-    """E[G] and E[G eps] of the guide at +a."""
+    """Return E[G] and E[G eps] of the guide at +a."""
     theta = a + s * NODES
     g = -theta + (theta - a * np.tanh(a * theta / s**2)) / s**2
     return WEIGHTS @ g, WEIGHTS @ (g * NODES)
 
 
 def _gradients(psi: np.ndarray) -> np.ndarray:
-    """g (2, 2, axes) of two guides psi (2, 2, axes) on N(0, I): SMI's pathwise gradient by quadrature on the axis of
-    the split, which comes first, and on at most one axis across."""
+    """Return g (2, 2, axes) of two guides psi (2, 2, axes) on N(0, I): SMI's pathwise gradient by quadrature.
+
+    The axis of the split comes first, then at most one axis across.
+    """
     locations, us = psi[:, 0], psi[:, 1]
     scales = np.logaddexp(0.0, us)
     if psi.shape[2] == 1:
@@ -167,5 +176,5 @@ def _sigma(rule, factor, square, p):
 
 @partial(jax.jit, static_argnums=0)
 def _profile(profile, u):
-    """f(u) and f'(u)."""
+    """Return f(u) and f'(u)."""
     return jax.jvp(profile, (u,), (1.0,))

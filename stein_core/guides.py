@@ -1,10 +1,12 @@
-"""Guides: what one particle stands for. A guide is a factory (dim, mask, **knobs) -> Guide; mask (dim,) is 0 in padded
-coordinates, whose density must not count, or None."""
+"""Guides: what one particle stands for. A guide is a factory (dim, mask, **knobs) -> Guide.
+
+mask (dim,) is 0 in padded coordinates, whose density must not count, or None.
+"""
 
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import EXACT_DIFFERENCES, center
+from stein_core.distances import EXACT_DIFFERENCES, center
 from stein_core.knobs import Knob
 from stein_core.registry import GUIDES
 from stein_core.types import Guide
@@ -47,7 +49,7 @@ def normal_twice(dim, mask=None, *, width):
 
 
 def _diagonal(dim, mask, width, density_scale):
-    """The normal guide whose log density takes density_scale(sd) for the standard deviation."""
+    """Return the normal guide whose log density has the standard deviation density_scale(sd)."""
     real = True if mask is None else mask > 0
 
     def split(psi):

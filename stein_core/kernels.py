@@ -87,11 +87,17 @@ def root_dim(pairs):
 
 
 def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | int) -> Array:
-    """sigma, the kernel's length: `factor` times that of the rule with the (traced) index `rule`.
+    """Return sigma, the kernel's length: `factor` times that of the rule.
 
-    squared: (n, n) squared distances, m: active particles, p: their coordinates. One particle, or a median below 1e-30
-    (more than half of the pairs coincide, as far as float32 can tell), has no length of its own: sigma is then `factor`
-    / sqrt(2), NumPyro's h = 1.
+    One particle has no length of its own, nor have particles with a median below 1e-30: more than half of the pairs
+    coincide in float32. Then sigma is `factor` / sqrt(2), NumPyro's h = 1.
+
+    Args:
+        rule: traced index of the rule.
+        factor: traced bandwidth factor.
+        squared: (n, n) squared distances.
+        m: number of active particles.
+        p: number of their coordinates.
     """
     pairs = Pairs(squared, m, p)
     twice = jax.lax.switch(rule.astype(jnp.int32), [e.make for e in BANDWIDTHS.entries()], pairs)

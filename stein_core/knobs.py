@@ -13,16 +13,20 @@ from stein_core.errors import short
 if TYPE_CHECKING:
     from stein_core.registry import Registry
 
-ROWS = (48, 128, 512)  # data are padded to one of these, so that a point more compiles nothing (but the 49th, say)
+ROWS = (48, 128, 512)  # padded sizes of data: one more point compiles nothing, unless it is the 49th or the 129th
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A number (or a choice) that is traced: turning it never compiles.
+    """A traced number or choice: turning it never compiles.
 
-    `default`, `low`, `high` are in the knob's own unit; `scale` is "linear", "log" (positive), "log0" (log with an
-    exact zero at the left end) or "integer". With `choices` the knob is a choice among a registry's names and travels
-    to the device as the index of the name.
+    Args:
+        name: its key, without the group.
+        default: value without a choice, in the knob's own unit.
+        low, high: least and largest value.
+        scale: "linear", "log" (positive), "log0" (log, with an exact zero at the left end) or "integer".
+        label, help: texts of pages.
+        choices: a registry. The knob is then a choice of a name, and its traced value is the index of the name.
     """
 
     name: str
@@ -35,7 +39,11 @@ class Knob:
     choices: Registry | None = None
 
     def check(self, value: Any) -> Any:
-        """`value` as a float, an int or a registered name; ValueError names the knob, the value and the range."""
+        """Return `value` as a float, an int or a registered name.
+
+        Raises:
+            ValueError: names the knob, the value and the range.
+        """
         if self.choices is not None:
             return self.choices[value].name
         try:
@@ -55,18 +63,24 @@ class Knob:
         return number
 
     def traced(self, value: Any) -> float:
-        """The number that travels to the device."""
+        """Return the number that travels to the device."""
         value = self.check(value)
         return float(self.choices.index(value)) if self.choices is not None else float(value)
 
 
 @dataclass(frozen=True)
 class PointsKnob(Knob):
-    """A knob that is a list of points (x, y): data that can be touched. Its value is a tuple of pairs; it travels to
-    the device as rows (x, y, 1), padded with zeros to 48, 128 or 512."""
+    """A knob whose value is a tuple of points (x, y): data that a user can edit.
+
+    Its traced value is a table of rows (x, y, 1), padded with zeros to 48, 128 or 512 rows.
+    """
 
     def check(self, value: Any) -> tuple[tuple[float, float], ...]:
-        """`value` as a tuple of pairs; ValueError says what is wrong and with which point."""
+        """Return `value` as a tuple of pairs.
+
+        Raises:
+            ValueError: says what is wrong, and with which point.
+        """
         try:
             points = tuple((float(x), float(y)) for x, y in value)
         except (TypeError, ValueError, OverflowError):
@@ -79,7 +93,7 @@ class PointsKnob(Knob):
         return points
 
     def traced(self, value: Any) -> np.ndarray:
-        """Points as a program takes them: (rows, 3) with x, y and 1, or 0 where a row is not used."""
+        """Return points as a (rows, 3) float32 table: x, y, and 1 (0 for an unused row)."""
         points = self.check(value)
         rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), np.float32)
         rows[: len(points), :2], rows[: len(points), 2] = points, 1.0

@@ -1,5 +1,4 @@
-"""The machine: how much memory a program may take (what would not fit is refused before it is compiled), what computes,
-and where is kept what need not be computed again."""
+"""The machine: memory limits, the device, and the folder of cached files."""
 
 import ctypes
 import os
@@ -14,9 +13,12 @@ from stein_core.registry import GUIDES, METHODS
 
 
 def bytes_needed(spec: Spec) -> int:
-    """Roughly what a program holds at once, in bytes of float32: 8 n L d for the draws with their gradients, 4 n^2 L for
-    log q of every draw under every guide, 8 n^2 for the pairs of particles, (8 + rounds) n p for particles with the
-    optimiser's memory and stored sets, p the size of the guide. Mostly one to seven times XLA's own count."""
+    """Estimate the bytes that a program holds at once, in float32. It is mostly one to seven times XLA's own count.
+
+    With n particles, L draws, d dimensions and guides of p parameters these are 8 n L d for the draws with their
+    gradients, 4 n^2 L for log q of every draw under every guide, 8 n^2 for the pairs of particles, and (8 + rounds) n p
+    for particles, optimiser memory and stored sets.
+    """
     points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim)
     pairs = 4 * points * spec.capacity if spec.has_density else 0
     sets = 8 + METHODS[spec.method].facts.rounds
@@ -24,8 +26,11 @@ def bytes_needed(spec: Spec) -> int:
 
 
 def bytes_allowed() -> int:
-    """$STEINLAB_MEMORY_GB; without it what the device says that it may use, or half of the machine's memory.
-    Raises ValueError where the variable is not a number of gigabytes from 1e-6 to 1e6."""
+    """Return the memory limit in bytes: $STEINLAB_MEMORY_GB, else the device's limit, else half of the memory.
+
+    Raises:
+        ValueError: the variable is not a number of gigabytes from 1e-6 to 1e6.
+    """
     if os.environ.get("STEINLAB_MEMORY_GB"):
         return int(Knob("STEINLAB_MEMORY_GB", 1.0, 1e-6, 1e6).check(os.environ["STEINLAB_MEMORY_GB"]) * 1e9)
     on_device = jax.devices()[0].memory_stats()
@@ -35,7 +40,15 @@ def bytes_allowed() -> int:
 
 
 def check_memory(spec: Spec, lanes: int = 1) -> None:
-    """Raises ValueError for what would not fit into memory, before anything is allocated."""
+    """Refuse a program that would not fit into memory, before anything is allocated.
+
+    Args:
+        spec: the program.
+        lanes: number of runs side by side.
+
+    Raises:
+        ValueError: the program needs more than `bytes_allowed`.
+    """
     need, allowed = lanes * bytes_needed(spec), bytes_allowed()
     if need > allowed:
         raise ValueError(
@@ -45,8 +58,10 @@ def check_memory(spec: Spec, lanes: int = 1) -> None:
 
 
 def maps_used() -> float:
-    """The part of its memory maps that this process has used up, on Linux. Every compiled program takes hundreds, and a
-    process that finds none is aborted."""
+    """Return the used share of this process's memory maps, from 0 to 1; 0 if the system is not Linux.
+
+    Every compiled program takes hundreds of maps. Linux aborts a process that has none left.
+    """
     try:
         with open("/proc/sys/vm/max_map_count") as most, open("/proc/self/maps", "rb") as maps:
             return sum(1 for _ in maps) / int(most.read())
@@ -55,29 +70,33 @@ def maps_used() -> float:
 
 
 def check_maps() -> None:
-    """Raises ValueError where another program might find no memory map."""
+    """Refuse another program when memory maps run short.
+
+    Raises:
+        ValueError: more than 90 % of the memory maps are in use.
+    """
     if (used := maps_used()) > 0.9:
         raise ValueError(
-            f"memory maps: {used:.0%} are in use, most by compiled programs; allowed: 90 %. Choose what is on screen elsewhere, "
-            "come back later, or raise vm.max_map_count."
+            f"memory maps: {used:.0%} are in use, most by compiled programs; allowed: 90 %. "
+            "Choose what is on screen elsewhere, come back later, or raise vm.max_map_count."
         )
 
 
 def trim_memory() -> None:
-    """Memory that a compilation or a page has used goes back to Linux: glibc would keep it, hundreds of megabytes soon."""
+    """Return freed memory to Linux. Without this call glibc keeps hundreds of megabytes after a compilation."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 
 def cache_folder() -> Path:
-    """Where what can be computed again is kept: $STEINLAB_CACHE, else ~/.cache/steinlab. Made if it is not there."""
+    """Return the folder of files that can be computed again: $STEINLAB_CACHE, else ~/.cache/steinlab. Create it."""
     path = Path(os.environ.get("STEINLAB_CACHE") or Path.home() / ".cache" / "steinlab")
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def keep_compiled() -> Path:
-    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing; returns its folder."""
+    """Turn on JAX's persistent compilation cache, so that a second start compiles nothing. Return its folder."""
     path = cache_folder() / "jax"
     path.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(path))
@@ -86,6 +105,6 @@ def keep_compiled() -> Path:
 
 
 def device_name() -> str:
-    """What JAX computes on: "NVIDIA H200", say, or "CPU"."""
+    """Return what JAX computes on, "NVIDIA H200" or "CPU" say."""
     device = jax.devices()[0]
     return "CPU" if device.platform == "cpu" else device.device_kind

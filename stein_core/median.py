@@ -1,4 +1,4 @@
-"""The median of the distances of pairs, found by counting: no sort, and the number of active particles is traced."""
+"""The median distance of pairs, found by counting: it needs no sort, and the number of active particles is traced."""
 
 from __future__ import annotations
 
@@ -9,29 +9,37 @@ import jax.numpy as jnp
 
 from stein_core.types import Array
 
-LARGE = 256  # particles from which a pass over the pairs takes longer than what two limits cost more than one
+LARGE = 256  # particles from which a pass over the pairs costs more than a second limit
 
 
 class Pairs(NamedTuple):
-    """Squared distances (n, n) between particles, of which the first m (traced) are active; n is 1 or even. p: number
-    of coordinates of a particle."""
+    """Squared distances between particles.
+
+    Args:
+        squared: (n, n); n is 1 or even.
+        m: number of active particles, traced: the first m rows.
+        p: number of coordinates of a particle.
+    """
 
     squared: Array
     m: Array
     p: Array | int
 
     def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
-        """Median of r^power over active pairs i < j (or over the whole matrix, zeros included), then ^(2/power).
+        """Return the median of r^power over active pairs i < j, to the power 2/power; 0 if there is no pair.
 
-        Exact: the two middle order statistics are found by cutting in two or three the bit patterns of the floats (which
-        for non-negative floats order as the numbers do), in at most 31 counting passes instead of a sort. 0 when there is no
-        pair.
+        It is exact. The two middle order statistics are found by bisection or trisection of the floats' bit patterns,
+        which order as non-negative floats do. That takes at most 31 counting passes and no sort.
+
+        Args:
+            power: the exponent of r.
+            diagonal: take the median over the whole matrix, with its zero diagonal.
         """
         n = self.squared.shape[0]
         m = self.m.astype(jnp.int32)
         if n == 1:
             return jnp.float32(0.0)
-        # Every pair once, in half a matrix: row i holds the pairs of i with later ones, and of n-1-i with later ones.
+        # Every pair once, in half a matrix: row i holds the pairs (i, j > i) and (n-1-i, j > n-1-i).
         row, column = jnp.arange(n // 2)[:, None], jnp.arange(n)[None, :]
         late = column > row
         folded = jnp.where(late, self.squared[: n // 2], self.squared[::-1, ::-1][: n // 2])
@@ -50,13 +58,14 @@ class Pairs(NamedTuple):
             bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
 
         def total(entries):
-            """One axis after the other, kept apart by a barrier: twice as fast on a CPU as one reduction."""
+            """Sum one axis after the other, with a barrier between: twice as fast on a CPU as one reduction."""
             while (entries := jnp.sum(entries, axis=0)).ndim:
                 entries = jax.lax.optimization_barrier(entries)
             return entries
 
         def up_to(*limits):
-            """For each limit, how many entries are no larger; two counts share an integer until rows are summed."""
+            """Count, for each limit, the entries that are no larger. Two counts share an integer until rows are
+            summed."""
             below = sum(jnp.where(bits <= limit, 1 << 16 * i, 0) for i, limit in enumerate(limits))
             below = jax.lax.optimization_barrier(jnp.sum(below, axis=0))
             counts = [below & 0xFFFF, below >> 16] if len(limits) > 1 else [below]

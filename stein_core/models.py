@@ -1,4 +1,4 @@
-"""Posteriors with data, written as NumPyro models; `from_numpyro` makes a Target of any NumPyro model."""
+"""Targets from NumPyro models: `from_numpyro` makes a Target of any model with continuous latent sites."""
 
 import threading
 import warnings
@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jax.extend.core import jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
@@ -18,9 +17,7 @@ from numpyro.infer.initialization import init_to_sample, init_to_uniform
 from numpyro.infer.util import constrain_fn, log_density, potential_energy
 from numpyro.primitives import Messenger
 
-from stein_core import datasets
 from stein_core.errors import short
-from stein_core.registry import TARGETS
 from stein_core.starts import find_start
 from stein_core.types import Target
 
@@ -28,7 +25,7 @@ _one_at_a_time = threading.Lock()
 
 
 class ModelWarning(UserWarning):
-    """A model that was taken, though perhaps not as its author means it."""
+    """A model was accepted, but its author may have meant something else."""
 
 
 def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
@@ -61,9 +58,23 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
     return target
 
 
+def target_without_data(model) -> Target:
+    """Return the Target of a NumPyro model that has no observed site on purpose: no warning says so."""
+    return _from_numpyro(model, (), {}, seed=0)[0]
+
+
 def numpyro_density(model, example: tuple):
-    """The log density of a NumPyro model with real-valued latents as a function (theta, *args), recorded once for
-    arguments like `example`; theta is the sites in alphabetical order, flattened. The arguments may be traced."""
+    """Return the log density of a NumPyro model with real-valued latents as a function (theta, *args).
+
+    Its operations are recorded once. The arguments may be traced.
+
+    Args:
+        model: a callable of NumPyro statements.
+        example: arguments of the same shapes and dtypes as those to come.
+
+    Returns:
+        A function of theta, the sites in alphabetical order and flattened, and of the model's arguments.
+    """
     unflatten = None
 
     def draw():
@@ -75,7 +86,7 @@ def numpyro_density(model, example: tuple):
         return theta
 
     with _one_at_a_time:
-        start = jax.eval_shape(draw)  # its shape only: each operation that is carried out is a program that JAX keeps
+        start = jax.eval_shape(draw)  # only its shape: JAX would keep a program for each operation
         with jax.default_matmul_precision("highest"):
             record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(
                 start, example
@@ -85,21 +96,27 @@ def numpyro_density(model, example: tuple):
 
 
 class _Sites(NamedTuple):
-    """A model's latent sites by name. shapes: of the unconstrained values. maps: type of the map from these, of one
-    element if a site is mapped element by element. observed: whether there is data."""
+    """A model's latent sites by name.
+
+    Args:
+        shapes: of the unconstrained values.
+        maps: type of the map from the unconstrained values. It is that of one element if a site is mapped element by
+            element.
+        observed: whether there is data.
+    """
 
     shapes: dict[str, tuple[int, ...]]
     maps: dict[str, type]
     observed: bool
 
     def unflatten(self, theta):
-        """theta (d,) as a dict of unconstrained values."""
+        """Return theta (d,) as a dict of unconstrained values."""
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
         parts = jnp.split(theta, ends[:-1])
         return {name: part.reshape(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
     def coordinates(self) -> tuple[str, ...]:
-        """The names of theta's entries."""
+        """Return the names of theta's entries."""
         prefixes = {IdentityTransform: "", ExpTransform: "log "}
         return tuple(
             f"{prefixes.get(self.maps[name], 'unconstrained ')}{name}{list(i) if i else ''}"
@@ -109,7 +126,7 @@ class _Sites(NamedTuple):
 
 
 class _NoRandomNumbers(Messenger):
-    """Refuses a model that asks for a key: its density would be no fixed function."""
+    """Refuses a model that asks for a key: its density would not be a fixed function."""
 
     def process_message(self, msg):
         if msg["type"] == "prng_key" and msg["value"] is None:
@@ -162,19 +179,23 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
 
 
 def _latent(model, args, kwargs, key, strategy):
-    """The latent sites, drawn by NumPyro's `strategy`, in alphabetical order, and the whole trace."""
+    """Return the latent sites, drawn by NumPyro's `strategy`, in alphabetical order, and the whole trace."""
     seeded = handlers.seed(_NoRandomNumbers(model), key)
     trace = handlers.trace(handlers.substitute(seeded, substitute_fn=strategy)).get_trace(*args, **kwargs)
     return {k: v for k, v in sorted(trace.items()) if v["type"] == "sample" and not v["is_observed"]}, trace
 
 
 def _unconstrained(latent):
-    """Unconstrained values of latent sites that have been drawn."""
+    """Return unconstrained values of latent sites that have been drawn."""
     return {name: _bare(biject_to(site["fn"].support)).inv(site["value"]) for name, site in latent.items()}
 
 
 def _sites(model, args, kwargs):
-    """Shape and dtype of theta, and the model's sites. Raises ValueError for a model that we cannot take."""
+    """Return shape and dtype of theta, and the model's sites.
+
+    Raises:
+        ValueError: a model that is not supported.
+    """
     sites, name = None, _name(model)
 
     def uniform(site):
@@ -207,7 +228,7 @@ def _sites(model, args, kwargs):
         )
         return _flat(values)
 
-    theta = jax.eval_shape(draw, jax.random.key(0))  # nothing is computed: each operation would be a program
+    theta = jax.eval_shape(draw, jax.random.key(0))  # computes nothing: JAX would keep a program for each operation
     return theta, sites
 
 
@@ -216,13 +237,16 @@ def _flat(values):
 
 
 def _density(model, args, kwargs, sites, example):
-    """The log density of theta with the log-Jacobian, in the precision of `example`."""
+    """Return the log density of theta with the log-Jacobian, in the precision of `example`."""
     return _free_of_numpyro(lambda theta: -potential_energy(model, args, kwargs, sites.unflatten(theta)), example)
 
 
 def _for_the_search(model, args, kwargs, sites, seed):
-    """The log density, and a function that draws theta (4, d) from the prior, both in JAX's present precision. Raises
-    TypeError for a model that mixes precisions."""
+    """Return the log density, and a function that draws theta (4, d) from the prior, in JAX's present precision.
+
+    Raises:
+        TypeError: the model mixes precisions.
+    """
     theta = jax.ShapeDtypeStruct((len(sites.coordinates()),), jnp.result_type(float))
     density = _density(model, args, kwargs, sites, theta)
     jax.eval_shape(jax.grad(density), theta)
@@ -232,7 +256,7 @@ def _for_the_search(model, args, kwargs, sites, seed):
 
     keys = jax.random.split(jax.random.key(seed), 4)
     try:
-        # It runs once, so most of its time is the compiler's.
+        # It runs once, so compile time dominates.
         draws = jax.jit(_free_of_numpyro(jax.vmap(draw), keys), compiler_options={"xla_backend_optimization_level": 0})
     except NotImplementedError:  # a distribution that NumPyro cannot draw from
         return density, lambda: np.zeros((0, *theta.shape), theta.dtype)
@@ -240,69 +264,24 @@ def _for_the_search(model, args, kwargs, sites, seed):
 
 
 def _in_float64(value):
-    """Data as a new float64 array: a scan takes no data of another precision than its carry."""
+    """Return data as a new float64 array: a scan takes no data of another precision than its carry."""
     is_real = isinstance(value, jax.Array | np.ndarray) and value.dtype in (np.float32, np.float64)
     return np.array(value, np.float64) if is_real else value
 
 
 def _bare(transform):
-    """The transform of one element, where a whole site is transformed element by element."""
+    """Return the transform of one element, if a whole site is transformed element by element."""
     while isinstance(transform, IndependentTransform):
         transform = transform.base_transform
     return transform
 
 
 def _free_of_numpyro(function, theta):
-    """`function` as recorded JAX operations: NumPyro's handlers keep one stack for all threads, so its models must not
-    be run while another thread may be compiling."""
+    """Return `function` as recorded JAX operations.
+
+    NumPyro's handlers keep one stack for all threads. So its models must not run while another thread may be compiling.
+    """
     record, shape = jax.make_jaxpr(function, return_shape=True)(theta)
-    # Copies, since JAX (0.10) takes a NumPy array in the precision of its first use for as long as that use is kept.
+    # Copies: JAX (0.10) caches a NumPy array in the precision of its first use.
     run = jaxpr_as_fun(record.replace(consts=[np.array(c) if isinstance(c, np.ndarray) else c for c in record.consts]))
     return lambda theta: jax.tree.unflatten(jax.tree.structure(shape), run(theta))
-
-
-def oring_model(temperature, distress):
-    """distress_i ~ Bernoulli(logistic(intercept + slope t_i)); intercept, slope ~ N(0, 5^2)."""
-    intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
-    slope = numpyro.sample("slope", dist.Normal(0.0, 5.0))
-    numpyro.sample("distress", dist.Bernoulli(logits=intercept + slope * temperature), obs=distress)
-
-
-@TARGETS.register(
-    "oring",
-    label="Challenger O-rings",
-    reference="Dalal, Fowlkes & Hoadley 1989",
-    dims=(2, 2),
-    default_dim=2,
-    sampled=False,
-)
-def oring(dim):
-    "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
-    temperature = (datasets.ORING_TEMPERATURE - datasets.ORING_TEMPERATURE.mean()) / 10.0
-    return from_numpyro(oring_model, jnp.float32(temperature), jnp.float32(datasets.ORING_DISTRESS))
-
-
-def earth_model(density):
-    """density_i ~ N(mean, sd^2); mean ~ N(0, 10^2), sd ~ HalfNormal(5)."""
-    mean = numpyro.sample("mean", dist.Normal(0.0, 10.0))
-    sd = numpyro.sample("sd", dist.HalfNormal(5.0))
-    numpyro.sample("density", dist.Normal(mean, sd), obs=density)
-
-
-@TARGETS.register(
-    "earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2, sampled=False
-)
-def earth(dim):
-    "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
-    return from_numpyro(earth_model, jnp.float32(10.0 * (datasets.EARTH_DENSITY - 5.5)))
-
-
-def gamma_model():
-    """rate ~ Gamma(3, 2): density proportional to rate^2 exp(-2 rate)."""
-    numpyro.sample("rate", dist.Gamma(3.0, 2.0))
-
-
-@TARGETS.register("gamma", label="Gamma(3, 2)", reference="closed form", dims=(1, 1), default_dim=1, sampled=False)
-def gamma(dim):
-    "One positive number, Gamma with mean 1.5; without the log-Jacobian the particles' mean would be 1.0."
-    return _from_numpyro(gamma_model, (), {}, seed=0)[0]  # without the warning that it has no data

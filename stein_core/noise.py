@@ -1,4 +1,4 @@
-"""Normal noise that does not depend on how much more of it is drawn."""
+"""Normal noise whose first rows and coordinates do not depend on the number drawn."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from stein_core.types import Array
 
 
 def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
-    """(*shape, dim) standard normals, of which neither the leading rows nor the leading coordinates depend on how many
-    more are drawn: the counter of JAX's own generator (threefry) is the pair (row // 2, coordinate)."""
+    """Return (*shape, dim) standard normals. The first rows and coordinates are the same for every larger shape.
+
+    The counter of JAX's own generator (threefry) is the pair (row // 2, coordinate).
+    """
     count = math.prod(shape)
     # One long axis: a short one would be unrolled, which takes long to compile.
     row, coordinate = (jax.lax.broadcasted_iota(jnp.uint32, (-(-count // 2), dim), axis).reshape(-1) for axis in (0, 1))

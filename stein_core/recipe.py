@@ -1,4 +1,4 @@
-"""Spec, knobs and Recipe: what fixes a run. A page's link, a preset, a sweep row and a command line are all a Recipe."""
+"""Spec, Knobs and Recipe: what fixes a run. A link, a preset, a sweep's row and a command line are all a Recipe."""
 
 from __future__ import annotations
 
@@ -11,44 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from stein_core.common_knobs import COMMON, MAX_CAPACITY
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
-from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry
+from stein_core.registry import GUIDES, METHODS, OPTIMIZERS, TARGETS, Entry
 from stein_core.types import Target
 
-MAX_CAPACITY = 4096
 MAX_DRAWS = 1000
 EDITS = ("add", "remove")  # changes of a run that are not knobs
 
-COMMON = (
-    Knob("method.particles", 20, 1, MAX_CAPACITY, "integer", "particles", "number of active particles"),
-    Knob("method.step_size", 0.05, 1e-5, 1000.0, "log", "step size", "step size of the optimiser"),
-    Knob("kernel.name", "rbf", label="kernel", choices=KERNELS, help="how the influence falls with distance"),
-    Knob("bandwidth.rule", "median_log", label="bandwidth rule", choices=BANDWIDTHS, help="how sigma is chosen"),
-    Knob("bandwidth.factor", 1.0, 0.01, 100.0, "log", "bandwidth factor", "multiplies sigma"),
-    Knob(
-        "init.spread",
-        1.0,
-        0.0,
-        100.0,
-        "log0",
-        "initial spread",
-        "at the next reset: sd of the start, in the target's scale",
-    ),
-    Knob(
-        "init.shift",
-        0.0,
-        -100.0,
-        100.0,
-        "linear",
-        "initial shift",
-        "at the next reset: moves the start along the first coordinate",
-    ),
-)
-
 
 def capacity_for(particles: int) -> int:
-    """The smallest capacity (8, 16, 32 ... 4096) that holds `particles`."""
+    """Return the smallest capacity (8, 16, 32 ... 4096) that holds `particles`."""
     capacity = 8
     while capacity < particles:
         capacity *= 2
@@ -57,11 +31,19 @@ def capacity_for(particles: int) -> int:
 
 @dataclass(frozen=True)
 class Spec:
-    """Every choice that forces a compile; frozen, hashable, checked.
+    """Every choice that forces a compile: frozen, hashable, checked.
 
-    target: a registered name, or a Target itself, which needs no name then. Empty `dim` and `guide` (None) take the target's and the method's default. draws: Monte Carlo draws per particle
-    and step (point masses need none). capacity: most particles the compiled program holds, 1 or even; a
-    single-particle method always has 1. A method that has its own optimizer keeps it. Raises ValueError naming the field, the value and what is allowed.
+    Args:
+        target: a registered name, or a Target, which needs no name.
+        dim: dimension of the target; None for the target's default.
+        method: a registered name.
+        guide: a registered name that the method allows; None for the method's default.
+        optimizer: a registered name. A method with its own optimiser keeps that.
+        draws: Monte Carlo draws per particle and step. Point masses need none and have 1.
+        capacity: most particles that the program holds, 1 or even. A single-particle method has 1.
+
+    Raises:
+        ValueError: names the field, the value and what is allowed.
     """
 
     target: str | Target = "oring"
@@ -89,7 +71,7 @@ class Spec:
         if capacity > 1 and capacity % 2:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
         settle("capacity", 1 if method.facts.single else capacity)
-        # Where the entry says that nothing samples it, it need not be built to know: that may take seconds.
+        # A target that is registered as not sampled need not be built to find out. Building may take seconds.
         if method.facts.exact and (not target.facts.sampled or target_of(self).sample is None):
             raise ValueError(
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
@@ -124,7 +106,7 @@ def _target(entry, dim: int) -> Target:
 
 
 def target_of(spec: Spec) -> Target:
-    """The spec's target with its knobs at their defaults, built once (a NumPyro model is traced, its mode found)."""
+    """Return the spec's target with default knobs. It is built once: a NumPyro model is traced and its mode found."""
     return _target(TARGETS[spec.target], spec.dim)
 
 
@@ -134,14 +116,20 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One reproducible experiment: spec + knobs + seed, and what was changed on the way.
+    """One reproducible experiment: spec, knobs, seed, and the changes on the way.
 
     The same recipe gives the same digits on the same machine and versions. Another capacity, or the batched program of
     a sweep, rounds differently.
 
-    knobs: name -> value where it differs from the default; a choice is a name. changes: (step, name, value) in order
-    of steps; name is a knob, "add" (value (x, y): a particle dropped at these first two coordinates) or "remove"
-    (value: index). Raises ValueError for an unknown knob (with the nearest match) or a value out of range.
+    Args:
+        spec: the static choices.
+        knobs: name -> value, for knobs that differ from their default; a choice is a name.
+        seed: 0 to 2^32 - 1.
+        changes: (step, name, value) in order of steps. The name is a knob, "add" (value (x, y): a particle at these
+            first two coordinates) or "remove" (value: index).
+
+    Raises:
+        ValueError: an unknown knob (with the nearest match), a value out of range, or steps out of order.
     """
 
     spec: Spec = field(default_factory=Spec)
@@ -176,14 +164,22 @@ class Recipe:
         object.__setattr__(self, "changes", tuple(checked))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `Recipe.from_dict` is the inverse. Raises ValueError where the target has no name."""
+        """Return plain JSON types. `Recipe.from_dict` is the inverse.
+
+        Raises:
+            ValueError: the target has no name.
+        """
         self._check_named()
         spec = {name: getattr(self.spec, name) for name in Spec.__dataclass_fields__}
         return {**spec, "seed": self.seed, "knobs": dict(self.knobs), "changes": [list(c) for c in self.changes]}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Recipe":
-        """The Recipe of `to_dict`. Raises ValueError for a field that does not exist."""
+        """Return the Recipe of `to_dict`.
+
+        Raises:
+            ValueError: a field that does not exist, or a value that does not fit.
+        """
         allowed = (*Spec.__dataclass_fields__, "seed", "knobs", "changes")
         for name in plain:
             if name not in allowed:
@@ -199,8 +195,11 @@ class Recipe:
         return cls(spec, knobs, plain.get("seed", 0), changes)
 
     def to_python(self, steps: int) -> str:
-        """A script that runs this recipe for `steps` steps and prints the last frame's metrics. Raises ValueError where the
-        target has no name."""
+        """Return a script that runs this recipe for `steps` steps and prints the metrics of the last frame.
+
+        Raises:
+            ValueError: the target has no name.
+        """
         self._check_named()
         spec = ", ".join(f"{name}={getattr(self.spec, name)!r}" for name in Spec.__dataclass_fields__)
         lines = [f"    {name!r}: {value!r}," for name, value in self.knobs.items()]
@@ -216,12 +215,17 @@ class Recipe:
     def _check_named(self):
         if not isinstance(self.spec.target, str):
             raise ValueError(
-                f"target = {self.spec.target} has no name that a file could keep; allowed: a registered name, see TARGETS.register."
+                f"target = {self.spec.target} has no name that a file could keep; "
+                "allowed: a registered name, see TARGETS.register."
             )
 
 
 def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:
-    """`knobs` with every value checked; ValueError for an unknown name, a bad value or more particles than capacity."""
+    """Return `knobs` with every value checked and in its own type.
+
+    Raises:
+        ValueError: an unknown name, a bad value, or more particles than the capacity.
+    """
     known = spec.knobs()
     checked = {}
     for name, value in knobs.items():

@@ -1,8 +1,8 @@
 """Registries: the only lists of what exists.
 
 Everything a user can choose (target, method, guide, kernel, bandwidth rule, optimiser, diagnostic) is a factory
-function decorated with its registry. Selects, sliders, command line choices, contract tests and the reference page
-are all read from here, so that a new entry is one decorated function and nothing else.
+function decorated with its registry. Selects, sliders, command line choices, contract tests and the reference page read
+these lists. So a new entry is one decorated function and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stein_core.knobs import Knob
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One registered factory: `make(**settings, **knobs)`; `knobs` may be traced when the runner calls it."""
+    """One registered factory, `make(**settings, **knobs)`. The runner calls it with traced knobs."""
 
     name: str
     label: str
@@ -29,7 +29,11 @@ class Entry:
 
 
 class Registry:
-    """An ordered name -> Entry map that is filled by decorating factories. facts: what its entries may say, see `facts`.
+    """An ordered map from names to entries, filled by decorating factories.
+
+    Args:
+        kind: what it lists, for error messages.
+        facts: the class of what an entry may say about itself, see `facts`.
 
     >>> KERNELS = Registry("kernel", KernelFacts)
     >>> @KERNELS.register("rbf", label="RBF", reference="Liu & Wang 2016")
@@ -42,10 +46,19 @@ class Registry:
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str, *, label: str, reference: str, knobs: tuple[Knob, ...] = (), **facts):
-        """Decorate a factory. Its docstring's first line is the summary that pages and `list` show; registering a
-        name again replaces it (a notebook cell is run more than once).
+        """Decorate a factory. A name that is registered again is replaced: a notebook cell may run more than once.
 
-        Raises UnknownName for a fact that this registry does not have, ValueError for one that is missing.
+        Args:
+            name: the key, in links and files too.
+            label: the name that pages show.
+            reference: the source, a paper with its equation.
+            knobs: the factory's traced arguments.
+            facts: fields of this registry's facts.
+
+        Raises:
+            UnknownName: this registry has no such fact.
+            ValueError: a fact is missing, or the factory has no docstring. Its first line is the summary that pages
+                show.
         """
         known = {each.name: each for each in fields(self._facts)}
         for fact in facts:
@@ -66,7 +79,11 @@ class Registry:
         return decorate
 
     def __getitem__(self, name: Any) -> Entry:
-        """The entry of a name. What has an entry of its own, as a Target has, stands for itself."""
+        """Return the entry of a name. An object with an `entry` of its own, such as a Target, stands for itself.
+
+        Raises:
+            UnknownName: no such name; the message has the nearest match.
+        """
         if isinstance(own := getattr(name, "entry", None), Entry):
             return own
         if name not in self:
@@ -83,15 +100,15 @@ class Registry:
         return isinstance(name, str) and name in self._entries
 
     def index(self, name: str) -> int:
-        """The position of `name`: what a traced choice knob carries."""
+        """Return the position of `name`: the value of a traced choice knob."""
         return list(self._entries).index(self[name].name)
 
     def entries(self) -> list[Entry]:
-        """All of them, in the order in which they came."""
+        """Return all entries in order of registration."""
         return list(self._entries.values())
 
     def listed(self) -> list[Entry]:
-        """The entries that pages offer to everybody: all but those with the fact `listed=False`."""
+        """Return the entries that pages offer: all but those with the fact `listed=False`."""
         return [entry for entry in self._entries.values() if entry.facts.listed]
 
 

@@ -1,15 +1,13 @@
-"""The place that compiles what sessions run: Spec -> Stepper, and runs of a Recipe.
+"""Stepper, the compiled program of one Spec.
 
-Everything that a slider can move is traced (`knobs`, the seed, the number of steps), so a Stepper compiles once, when
+Everything that a slider can move is traced (`knobs`, the seed, the number of steps). So a Stepper compiles once, when
 it is made, and never again.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,24 +18,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import assemble, entries_of, meter_of
-from stein_core.machine import check_maps, check_memory, maps_used, trim_memory
-from stein_core.recipe import Knobs, Recipe, Spec, knobs_of, target_of
+from stein_core.assembly import assemble, diagnostics_of
+from stein_core.machine import trim_memory
+from stein_core.recipe import Knobs, Spec, knobs_of, target_of
 from stein_core.registry import METHODS
 from stein_core.types import Frame, State
 
-LIMIT = 1e6  # a coordinate beyond this has diverged: no posterior here lives that far out
-KEPT_STEPPERS = 64
-WIDE = 1024  # capacity from which, on a CPU, the program of `look` takes the steps too, see Stepper
+LIMIT = 1e6  # a larger coordinate has diverged: no posterior here reaches that far
+WIDE = 1024  # on a CPU, from this capacity on, `look` also computes the next step, see Stepper
 PIECE = 0.05  # seconds
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
 
 
 @contextmanager
 def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
-    """On this thread `Stepper.advance` takes its steps in pieces of about PIECE seconds and calls `rest` after each:
-    threads share one device, where each would wait for all of another's steps. The same numbers come out. What `rest`
-    raises ends it."""
+    """Let `Stepper.advance` yield on this thread: it takes its steps in pieces of about PIECE seconds.
+
+    Threads share one device. Without pieces each thread would wait for all steps of another one. The numbers stay the
+    same.
+
+    Args:
+        rest: called after each piece; an exception that it raises ends `advance`.
+    """
     token = _rest.set(rest)
     try:
         yield
@@ -46,14 +48,13 @@ def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
 
 
 class Stepper:
-    """The compiled program of one Spec, shared by every session; all state is the caller's.
+    """The compiled program of one Spec. All sessions share it, and all state is the caller's.
 
-    reset(seed, knobs) -> State; advance(state, knobs, steps) -> State; look(state, knobs) -> Frame, which moves
-    nothing; add / remove a particle. `knobs` is a mapping from names to values; missing ones take their default.
+    `knobs` is a mapping from names to values, and a missing knob has its default. A plain mapping is checked at each
+    call. Knobs from `knobs_of` are checked once.
 
-    On a CPU a step of many particles is taken by the program of `look`, which remembers the last one it has taken: for one
-    run at a time, to look and then to go on costs one step instead of two. The same numbers come out whether anybody looks
-    or not.
+    With 1024 particles or more on a CPU, `look` also computes and caches the next step, so that look + advance cost one
+    step, not two. The numbers stay the same.
     """
 
     def __init__(self, spec: Spec):
@@ -61,26 +62,38 @@ class Stepper:
         self.target = target_of(spec)
         self.knobs = spec.knobs()
         self._single = METHODS[spec.method].facts.single
-        own = weakref.proxy(self)  # else a program would hold its Stepper, and only a search for garbage free the two
-        for name in ("_reset", "_advance", "_look", "_born"):
+        own = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
+        for name in ("_reset", "_advance", "_look", "_init_particle"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
-        self._meter, self._prepared = meter_of(spec), set()
+        self._diagnostics, self._prepared = diagnostics_of(spec), set()
 
-    def prepare(self, look: bool = True, measure: bool = True) -> bool:
-        """Compile what is wanted, unless that is done (False); see `compile`."""
-        wanted = {"look" if self._wide else "advance", *["look"] * look, *["measure", "born"] * (look and measure)}
+    def prepare(self, look: bool = True, measure: bool = True, before: Callable[[], None] = lambda: None) -> bool:
+        """Compile the programs of this Stepper that are not compiled yet.
+
+        Args:
+            look, measure: which programs, as for `steppers.compile`.
+            before: called if there is something to compile, before that.
+
+        Returns:
+            Whether something was compiled.
+        """
+        wanted = {
+            "look" if self._wide else "advance",
+            *["look"] * look,
+            *["measure", "init_particle"] * (look and measure),
+        }
         if not (wanted := wanted - self._prepared):
             return False
-        make_room()
+        before()
         state, knobs = self.reset(0, {}), self.knobs_of({}).traced
         work = {
             "advance": lambda: self.advance(state, {}, 0),
             "look": lambda: self.look(state, {}, False),
-            "measure": lambda: self._meter.prepare(state, knobs),
-            "born": lambda: self._born(np.float32(self.target.center), knobs),
+            "measure": lambda: self._diagnostics.prepare(state, knobs),
+            "init_particle": lambda: self._init_particle(np.float32(self.target.center), knobs),
         }
-        with ThreadPoolExecutor() as pool:  # the long compiles side by side; list() passes an exception on
+        with ThreadPoolExecutor() as pool:  # compile in parallel; list() raises what a thread raised
             list(pool.map(lambda name: work[name](), wanted))
         self._prepared |= wanted
         trim_memory()
@@ -122,13 +135,13 @@ class Stepper:
         }
         return seen, after if self._wide else None
 
-    def _born(self, location, knobs):
+    def _init_particle(self, location, knobs):
         return self._assembled(knobs)[0].guide.init(location)
 
     # ---- host side
 
     def knobs_of(self, knobs: Mapping[str, Any]) -> Knobs:
-        """Return `knobs` checked, once: every method of a Stepper takes Knobs of its spec as they are.
+        """Return `knobs` as Knobs of this spec, checked once. Every method here takes these as they are.
 
         Raises:
             ValueError: an unknown name, a value out of range, or more particles than the capacity.
@@ -136,12 +149,12 @@ class Stepper:
         return knobs_of(self.spec, knobs)
 
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
-        """The state before the first step; every capacity gives the same first particles for a seed."""
-        with jax.default_matmul_precision("highest"):  # a GPU would otherwise round float32 matmuls to 10 bits
+        """Return the state before the first step. The first particles of a seed are the same at every capacity."""
+        with jax.default_matmul_precision("highest"):  # a GPU would round float32 matmuls to 10 bits
             return self._reset(np.uint32(seed), self.knobs_of(knobs).traced)
 
     def begin(self, seed: int, knobs: Mapping[str, Any]) -> Frame:
-        """Where a run starts: a frame without forces and metrics, which needs no other program than `reset`."""
+        """Return the first frame of a run, without forces and metrics. It needs no program but that of `reset`."""
         state = self.reset(seed, knobs)
         guide = self._assembled(self.knobs_of(knobs).traced)[0].guide
         particles = np.asarray(state.particles)[: 1 if self._single else self._count(knobs)]
@@ -150,8 +163,18 @@ class Stepper:
         return Frame(0, particles, locations, scales, still, still, {})
 
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
-        """`steps` steps on. A step that would leave the finite numbers (or |coordinate| > 1e6) is not taken and ends
-        the run: the state returned is the last good one, and its `step` says where that was."""
+        """Take steps until `steps` are done or the run diverges.
+
+        A step diverges when a coordinate is not finite or exceeds 1e6. Such a step is not taken.
+
+        Args:
+            state: where to start.
+            knobs: knob values.
+            steps: number of steps.
+
+        Returns:
+            The last good state. Its `step` says where the run stopped.
+        """
         knobs, rest, piece = self.knobs_of(knobs).traced, _rest.get(), 20
         while rest and steps > piece:
             began, before = time.perf_counter(), state
@@ -166,11 +189,10 @@ class Stepper:
         return state
 
     def _on(self, state: State, knobs: dict[str, np.float32], steps: int) -> State:
-        """`steps` steps on, all at once."""
         if not self._wide:
             with jax.default_matmul_precision("highest"):
                 after, finite = self._advance(state, knobs, np.int32(steps))
-                if not finite:  # all before that step again: cheaper than to keep, at every step, what was before it
+                if not finite:  # repeat all steps but the last: cheaper than to keep the state before every step
                     after, _ = self._advance(state, knobs, np.int32(int(after.step) - int(state.step) - 1))
                 return after
         for _ in range(steps):
@@ -187,22 +209,25 @@ class Stepper:
         return state
 
     def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
-        """What there is to see at `state` under `knobs`; nothing moves. Without `measure` the frame has no metrics,
-        which can cost more than the step."""
+        """Return the Frame of `state` under `knobs`. The state stays as it is.
+
+        Args:
+            state: what to show.
+            knobs: knob values.
+            measure: False for a frame without metrics, which can cost more than the step.
+        """
         knobs = self.knobs_of(knobs).traced
         seen = self._step_ahead(state, knobs)[0]
-        metrics = self._meter(state, knobs, seen["forces"]) if measure else {}
+        metrics = self._diagnostics(state, knobs, seen["forces"]) if measure else {}
         seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales")}
-        for name, force in (
-            seen["forces"]._asdict().items()
-        ):  # where a run has diverged it may be undefined: none is shown
+        for name, force in seen["forces"]._asdict().items():  # a diverged run may have undefined forces: show 0
             arrays[name] = np.where(np.isfinite(force), force, np.float32(0.0))[rows]
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 
     def _step_ahead(self, state: State, knobs: dict[str, np.float32]) -> tuple[dict[str, Any], tuple]:
-        """What is seen at a state; and, remembered: (state, knobs, whether one step on is finite, the state there)."""
+        """Return the view of a state, and (state, knobs, whether the next step is finite, the next state)."""
         with jax.default_matmul_precision("highest"):
             seen, after = self._look(state, knobs)
         ahead = state, knobs, seen["finite"], after
@@ -210,24 +235,35 @@ class Stepper:
         return seen, ahead
 
     def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:
-        """A new particle whose first two coordinates are `point` (the others at the target's centre), and the knobs
-        with one more particle. Nothing changes at capacity, or for a single-particle method."""
+        """Add a particle at `point`. A full or single-particle program returns what it was given.
+
+        Args:
+            state, knobs: the run.
+            point: the first two coordinates; the other ones are those of the target's centre.
+
+        Returns:
+            The new state, and the knobs with one more particle.
+        """
         count = self._count(knobs)
         if count >= self.spec.capacity:
             return state, dict(knobs)
         location = np.float32(self.target.center)
         location[: len(point)] = np.float32(point)[: self.spec.dim]
 
-        def forget(leaf):  # a particle that was removed from this row left its momentum behind
+        def forget(leaf):  # a removed particle may have left its momentum in this row
             leaf[count] = 0
             return leaf
 
         state = self._on_rows(forget, state, knobs)
-        state.particles[count] = self._born(location, self.knobs_of(knobs).traced)
+        state.particles[count] = self._init_particle(location, self.knobs_of(knobs).traced)
         return state, {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
-        """Particle `index` swapped behind the active ones, and the knobs with one less. The last one stays."""
+        """Remove particle `index`: swap it behind the active ones. The last particle stays.
+
+        Returns:
+            The new state, and the knobs with one particle less.
+        """
         count = self._count(knobs)
         if self._single or count <= 1 or not 0 <= index < count:
             return state, dict(knobs)
@@ -238,13 +274,17 @@ class Stepper:
         return swapped, {**knobs, "method.particles": count - 1}
 
     def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
-        """A state with `function` applied to the particles, and to what the method's memory holds of each."""
+        """Apply `function` to the particles, and to each array of the method's memory with one row per particle."""
         _, method = self._assembled(self.knobs_of(knobs).traced)
         on_copy = lambda rows: function(np.array(rows))  # noqa: E731
         return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 
     def change(self, state: State, knobs: Mapping[str, Any], name: str, value: Any) -> tuple[State, dict[str, Any]]:
-        """One entry of `Recipe.changes` applied."""
+        """Apply one entry of `Recipe.changes`: "add", "remove" or a knob.
+
+        Returns:
+            The new state, and the new knobs as a plain dict.
+        """
         if name == "add":
             return self.add(state, knobs, value)
         if name == "remove":
@@ -256,102 +296,5 @@ class Stepper:
 
 
 def is_finite(state: State):
-    """Whether all particles are finite numbers within the limit."""
+    """Return whether every coordinate is finite and within the limit."""
     return jnp.all(jnp.abs(state.particles) < LIMIT)
-
-
-_steppers: OrderedDict[Any, Stepper] = OrderedDict()
-_begun: weakref.WeakValueDictionary[Any, Stepper] = weakref.WeakValueDictionary()  # see `start`
-_locks: dict[Any, threading.Lock] = {}
-_table = threading.Lock()
-
-
-def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
-    """The Stepper of `spec`, compiled now or taken from the last 64 (fewer where memory maps run short). Safe from any thread;
-    two threads that ask for the same spec compile it once. It takes seconds: keep it off an event loop. look: False where
-    nobody will look, which takes a quarter of the time for SVGD and SMI. measure: False where nobody will read metrics or add
-    a particle, or not yet: half of it, unless another method of the problem has them. What was not asked for compiles when it
-    is used. Raises ValueError where memory would not do, or memory maps."""
-    check_memory(spec)
-    key = (spec, entries_of(spec))
-    with _table:
-        lock = _locks.setdefault(key, threading.Lock())
-    with lock:
-        with _table:
-            known = _steppers.get(key)
-        stepper = known or _begun.get(key) or Stepper(spec)
-        fresh = stepper.prepare(look, measure)
-        with _table:
-            _steppers[key] = stepper
-            _steppers.move_to_end(key)
-            while fresh and (len(_steppers) > KEPT_STEPPERS or maps_used() > 0.5) and _forget():
-                pass
-        return stepper
-
-
-def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> tuple[Stepper, Frame] | None:
-    """Where a run of `spec` starts (see `Stepper.begin`), long before its program is compiled, with the Stepper that
-    `compile` then takes as long as somebody holds it. None when the program is there already or is being compiled."""
-    key = (spec, entries_of(spec))
-    with _table:
-        lock = _locks.setdefault(key, threading.Lock())
-        if key in _steppers:
-            return None
-    if not lock.acquire(blocking=False):
-        return None
-    try:
-        stepper = _begun[key] = _begun.get(key) or Stepper(spec)
-    finally:
-        lock.release()
-    return stepper, stepper.begin(seed, knobs)
-
-
-def make_room() -> None:
-    """Drop Steppers that nobody uses where memory maps run short. Raises ValueError where that is not enough."""
-    with _table:
-        while maps_used() > 0.5 and _forget():
-            pass
-    check_maps()
-
-
-def _forget() -> bool:
-    """Drop the Stepper that nobody has used for longest; False where all are in use."""
-    for key in list(_steppers):
-        unused = weakref.ref(_steppers.pop(key))
-        if (used := unused()) is None:
-            _locks.pop(key, None)
-            return True
-        _steppers[key] = used
-    return False
-
-
-def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
-    """Frames of a run at steps 0, every, 2 every ... and at the last one. Stops early, with `finite=False` on the last
-    frame, where the run diverges. Raises ValueError where the program would not fit into memory (see `compile`)."""
-    stepper = compile(recipe.spec)
-    knobs = recipe.knobs
-    state = stepper.reset(recipe.seed, knobs)
-    changes = list(recipe.changes)
-    at = 0
-    while True:
-        while changes and changes[0][0] <= at:
-            state, knobs = stepper.change(state, knobs, *changes.pop(0)[1:])
-        knobs = stepper.knobs_of(knobs)
-        if at % every == 0 or at == steps:
-            frame = stepper.look(state, knobs)
-            yield frame
-            if not frame.finite:
-                return
-        if at == steps:
-            return
-        goal = min([steps, (at // every + 1) * every] + [c[0] for c in changes[:1]])
-        state = stepper.advance(state, knobs, goal - at)
-        if int(state.step) < goal:
-            yield stepper.look(state, knobs)
-            return
-        at = goal
-
-
-def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]:
-    """All frames of `stream`, which raises what that raises; without `every` the first and the last."""
-    return list(stream(recipe, steps, every or max(steps, 1)))

@@ -1,4 +1,4 @@
-"""Where particles start on a density that is new to us: at its mode, or where a short run of NUTS went."""
+"""Where particles start on a user's density: at its mode, or at the mean of a short NUTS run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ REJECTED = 1e100  # value of a point without a finite density: SciPy's line sear
 
 
 class Start(NamedTuple):
-    """center, scale: (d,) location and standard deviations. note: why they are not Laplace's, or ""."""
+    """Where particles start.
+
+    Args:
+        center, scale: (d,) location and standard deviations.
+        note: why they are not those of Laplace's approximation, or "".
+    """
 
     center: np.ndarray
     scale: np.ndarray
@@ -29,12 +34,13 @@ class Start(NamedTuple):
 def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start:
     """Find a center and a scale of a density: Laplace's approximation if it fits, else the moments of a NUTS run.
 
-    The mode is sought from `drawn` and from uniform draws in (-2, 2)^d, NumPyro's own initialisation. The approximation
-    fits if the logarithm of density over approximation hardly varies over draws of the approximation: its interquartile
-    range is at most sqrt(d). A Gaussian has 0; a mode in the neck of a funnel, or a density without a bound, far more.
+    The search for the mode begins at `drawn` and at uniform draws in (-2, 2)^d, NumPyro's own initialisation. The
+    approximation fits if log density minus log approximation hardly varies over draws of the approximation: its
+    interquartile range is at most sqrt(d). A Gaussian has 0. A mode in the neck of a funnel, or a density without a
+    bound, has far more.
 
     Args:
-        log_density: theta (d,) -> scalar, differentiable twice; it is evaluated in the precision of `drawn`.
+        log_density: theta (d,) -> scalar, differentiable twice; evaluated in the precision of `drawn`.
         drawn: (k, d) points to start from, at most 4 are used beside the uniform ones; (0, d) if there are none.
         seed: of the uniform draws, of the comparison and of NUTS.
 
@@ -78,7 +84,13 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
 
 
 class _Mode(NamedTuple):
-    """A point where the search ended. root: R with R R^T the inverse Hessian of `value`, None if it is not positive."""
+    """A point where the search ended.
+
+    Args:
+        theta: (d,).
+        value: negative log density there.
+        root: R with R R^T the inverse Hessian of `value`; None if the Hessian is not positive definite.
+    """
 
     theta: np.ndarray
     value: float
@@ -86,7 +98,8 @@ class _Mode(NamedTuple):
 
 
 def _hessian(log_density, theta):
-    """The compiled Hessian of -log_density; in reverse mode twice if there is no forward mode, as for an ODE."""
+    """Return the compiled Hessian of -log_density. Without a forward mode, as for an ODE, it is reverse over
+    reverse."""
     slope = jax.grad(lambda theta: -log_density(theta))
     try:
         compiled = jax.jit(jax.jacfwd(slope))
@@ -97,7 +110,7 @@ def _hessian(log_density, theta):
 
 
 def _descend(evaluate, hessian, theta) -> _Mode:
-    """L-BFGS, which finds the way, then Newton steps, to which the units of a coordinate make no difference."""
+    """Minimise: L-BFGS finds the way, then Newton steps, which do not depend on the units of a coordinate."""
     theta = minimize(evaluate, theta, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     value, slope = evaluate(theta)
     root = None
@@ -122,14 +135,14 @@ def _descend(evaluate, hessian, theta) -> _Mode:
 
 
 def _spread_of_weights(evaluate, mode, rng) -> float:
-    """Interquartile range of log density minus log normal approximation over draws of the approximation."""
+    """Return the interquartile range of log density minus log approximation over the approximation's draws."""
     z = rng.standard_normal((DRAWS, len(mode.theta)))
     weights = [0.5 * row @ row - evaluate(mode.theta + mode.root @ row)[0] for row in z]
     return float(np.subtract(*np.percentile(weights, [75, 25])))
 
 
 def _nuts(log_density, theta, seed):
-    """Mean and standard deviations of a short run; 1 for a coordinate that never moved."""
+    """Return mean and standard deviations of a short run; 1 for a coordinate that never moved."""
     kernel = NUTS(potential_fn=lambda theta: -log_density(theta), target_accept_prob=0.9, max_tree_depth=7)
     sampler = MCMC(kernel, num_warmup=WARMUP, num_samples=SAMPLES, progress_bar=False)
     sampler.run(jax.random.key(seed), init_params=theta)

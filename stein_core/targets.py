@@ -1,7 +1,7 @@
 """Targets with closed forms. A target is a factory (dim) -> Target, registered with the range of dims it allows.
 
-A target with the fact `pads` is a factory (dim, mask): mask (dim,) is 1 for a coordinate and 0 for padding, or None;
-padded coordinates add nothing to the density, so that one compiled program serves several dimensions.
+A target with the fact `pads` is a factory (dim, mask): mask (dim,) is 1 for a coordinate and 0 for padding, or None.
+Padded coordinates add nothing to the density, so that one compiled program serves several dimensions.
 
 Every density here is normalised (`log_normalizer` = 0) and has an exact sampler; gradients are never written by hand.
 """
@@ -45,17 +45,17 @@ def _target(log_density, sample, *, half=4.0, mean=0.0, variance=None, dim=2, **
 
 
 def _keys(key, count):
-    """A key for each coordinate (or copy), which does not depend on how many follow."""
+    """Return a key for each coordinate (or copy). It does not depend on how many follow."""
     return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(count))
 
 
 def _masked(terms, mask):
-    """Sum of the coordinates' terms without the padded ones."""
+    """Return the sum of the coordinates' terms without the padded ones."""
     return jnp.sum(terms if mask is None else terms * mask)
 
 
 def stacked(make):
-    """A 2-D factory as a factory (dim, mask) of dim / 2 independent copies (Ba et al. 2022, fig. 5)."""
+    """Turn a 2-D factory into a factory (dim, mask) of dim / 2 independent copies (Ba et al. 2022, fig. 5)."""
 
     @wraps(make)
     def copies(dim, mask=None):

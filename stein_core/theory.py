@@ -1,4 +1,4 @@
-"""Closed forms that particles can be compared with, each with its source and where it holds; NaN outside.
+"""Closed forms to compare particles with, each with its source and where it holds; NaN outside.
 
 The target is a standard normal in d dimensions unless said otherwise; n is the number of particles, gamma = d / n.
 `v` is the per-dimension variance with 1/(n-1) (the diagnostic `sample_variance`); with 1/n it is (n-1)/n times that.
@@ -19,8 +19,12 @@ RULES = ("median", "median_log", "numpyro", "fixed", "root_dim")
 
 
 def profile(kernel: str):
-    """(f, f') of a registered radial kernel as functions of a float, in float64; None for an inner-product kernel.
-    Raises UnknownName for a kernel that is not registered, as do the laws below that take a kernel."""
+    """Return (f, f') of a registered radial kernel, as functions of a float in float64; None for an inner-product
+    kernel.
+
+    Raises:
+        UnknownName: the kernel is not registered. The laws below that take a kernel raise it too.
+    """
     return _profile(KERNELS[kernel])
 
 
@@ -50,15 +54,27 @@ def simplex_variance(
     damping: float = 1.0,
     factor: float = 1.0,
 ) -> float:
-    """v of SVGD at its fixed point, the regular simplex, where all pairs are at the same u:
+    """Return v of SVGD at its fixed point, the regular simplex, where all pairs are at the same u:
 
         v = -alpha (n/d) u f'(u) / (lambda - f(u)),       u = v d / sigma^2, or what the bandwidth rule makes of it.
 
-    Exact for 2 <= n <= d + 1 (a simplex of n points needs n - 1 dimensions); linear in alpha for the median rules.
-    damping is lambda (1 is plain SVGD). It holds for any radial profile; RBF with `median_log` gives v (n-1)/n =
-    alpha ln(n) / d. Source: the force balance written out for equal distances; with u = 1 it is Ba et al. 2022,
-    Prop. 3, and with sigma^2 = d their Prop. 5, which they state for n, d -> infinity. 0 for alpha = 0. NaN elsewhere.
-    Raises UnknownName for a kernel or rule that is not registered.
+    It is exact for 2 <= n <= d + 1 (a simplex of n points needs n - 1 dimensions) and linear in alpha for the median
+    rules. It holds for any radial profile. RBF with `median_log` gives v (n-1)/n = alpha ln(n) / d. Without repulsion,
+    alpha = 0, it is 0. Elsewhere it is NaN.
+
+    Source: the force balance written out for equal distances. With u = 1 it is Ba et al. 2022, Prop. 3. With sigma^2 =
+        d it is
+    their Prop. 5, which they state for n, d -> infinity.
+
+    Args:
+        d, n: dimension and number of particles.
+        kernel, rule: registered names.
+        alpha: weight of the repulsion.
+        damping: lambda; 1 is plain SVGD.
+        factor: bandwidth factor.
+
+    Raises:
+        UnknownName: the kernel or the rule is not registered.
     """
     BANDWIDTHS[rule]
     functions = profile(kernel)
@@ -86,7 +102,7 @@ def simplex_variance(
 
 
 def _root(gap) -> float:
-    """exp of the root of `gap` that is nearest to 0 from above, or NaN."""
+    """Return exp of the root of `gap` that is nearest to 0 from above, or NaN."""
     grid = np.linspace(np.log(1e-8), np.log(1e4), 400)
     values = np.array([gap(x) for x in grid])
     rising = np.flatnonzero((values[:-1] < 0) & (values[1:] >= 0))
@@ -94,8 +110,12 @@ def _root(gap) -> float:
 
 
 def proposition_3(gamma: float, kernel: str = "rbf") -> float:
-    """v of SVGD with rule `median`: f'(1) / ((f(1) - f(0)) gamma), for n, d -> infinity, gamma > 1. Ba et al. 2022,
-    Prop. 3 (Cor. 4 is 1 / ((e-1) gamma), the RBF kernel). Below gamma = 1 it is no prediction: NaN."""
+    """Return v of SVGD with rule `median`: f'(1) / ((f(1) - f(0)) gamma), for n, d -> infinity, gamma > 1.
+
+    Source: Ba et al. 2022, Prop. 3. Cor. 4, 1 / ((e-1) gamma), is the RBF kernel. For gamma <= 1 the proposition
+        predicts
+    nothing: NaN.
+    """
     functions = profile(kernel)
     if functions is None or gamma <= 1:
         return np.nan
@@ -104,13 +124,16 @@ def proposition_3(gamma: float, kernel: str = "rbf") -> float:
 
 
 def corollary_4(gamma: float) -> float:
-    """v of SVGD with the RBF kernel and rule `median`: 1 / ((e - 1) gamma), gamma > 1. Ba et al. 2022, Cor. 4."""
+    """Return v of SVGD with the RBF kernel and rule `median`: 1 / ((e - 1) gamma), gamma > 1. Ba et al. 2022, Cor.
+    4."""
     return 1 / ((np.e - 1) * gamma) if gamma > 1 else np.nan
 
 
 def proposition_5(gamma: float, kernel: str = "rbf") -> float:
-    """v of SVGD with sigma^2 = d (rule `root_dim`): the root of f'(v) = gamma (f(v) - f(0)), gamma > 1, any radial f.
-    Ba et al. 2022, Prop. 5."""
+    """Return v of SVGD with sigma^2 = d (rule `root_dim`): the root of f'(v) = gamma (f(v) - f(0)), gamma > 1.
+
+    It holds for any radial f. Source: Ba et al. 2022, Prop. 5.
+    """
     functions = profile(kernel)
     if functions is None or gamma <= 1:
         return np.nan
@@ -119,13 +142,15 @@ def proposition_5(gamma: float, kernel: str = "rbf") -> float:
 
 
 def proposition_5_rbf(gamma: float) -> float:
-    """Prop. 5 solved for the RBF kernel: log(1 + 1/gamma). Ba et al. 2022, app. C.3."""
+    """Return Prop. 5 solved for the RBF kernel: log(1 + 1/gamma). Ba et al. 2022, app. C.3."""
     return np.log1p(1 / gamma) if gamma > 1 else np.nan
 
 
 def proposition_5_imq(gamma: float) -> float:
-    """Prop. 5 solved for the IMQ kernel: with w = (1+v)^(1/2), w^3 - w^2 = 1 / (2 gamma), whose one real root over 1 is
-    the cubic formula that Ba et al. 2022, app. C.3, print."""
+    """Return Prop. 5 solved for the IMQ kernel: with w = (1+v)^(1/2), w^3 - w^2 = 1 / (2 gamma).
+
+    Its one real root above 1 is the cubic formula that Ba et al. 2022, app. C.3, print.
+    """
     if gamma <= 1:
         return np.nan
     roots = np.roots([1.0, -1.0, 0.0, -0.5 / gamma])
@@ -133,28 +158,31 @@ def proposition_5_imq(gamma: float) -> float:
 
 
 def corollary_6(d: float, n: float) -> float:
-    """v of SVGD with the IMQ kernel and sigma = 1 (rule `fixed`): it falls as d^(-1/3) at fixed gamma,
+    """Return v of SVGD with the IMQ kernel and sigma = 1 (rule `fixed`). It falls as d^(-1/3) at fixed gamma:
 
         v ~ (n^2 / 4)^(1/3) / d,      the limit of `simplex_variance` for v d >> 1; d > n.
 
-    The rate is Ba et al. 2022, Cor. 6; its constant follows from the simplex law with -f'(u) ~ u^(-3/2) / 2, f(u) << 1.
+    The rate is Ba et al. 2022, Cor. 6. Its constant follows from the simplex law with -f'(u) ~ u^(-3/2) / 2, f(u) << 1.
     """
     return (n**2 / 4) ** (1 / 3) / d if d > n else np.nan
 
 
 def proposition_7(d: int, n: int) -> float:
-    """Variance (1/n) of MMD-descent with the RBF kernel and rule `median`, n fixed and d -> infinity: (n-1)/(n+1).
-    Ba et al. 2022, Prop. 7. Exact in that limit, for every n, and NaN for d < n; `mmd_variance` is the root at finite d."""
+    """Return the variance (1/n) of MMD-descent with the RBF kernel and rule `median`: (n-1)/(n+1).
+
+    It holds for fixed n and d -> infinity: Ba et al. 2022, Prop. 7. It is exact in that limit for every n, and NaN for
+    d < n. `mmd_variance` is the root at finite d.
+    """
     return (n - 1) / (n + 1) if 2 <= n <= d else np.nan
 
 
 def mmd_variance(d: int, n: int) -> float:
-    """v of MMD-descent with the closed-form driving force, RBF kernel and rule `median`, at the regular simplex:
+    """Return v of MMD-descent with the closed-form driving force, RBF kernel and rule `median`, at the regular simplex:
 
         n (s/(1+s))^(d/2) exp(-|x|^2 / (2+2s)) / (1+s) = n f(1) / s,      s = sigma^2 = v d, |x|^2 = v d (n-1)/n.
 
-    Exact for 2 <= n <= d + 1: the force balance along x for equal distances (attraction of the whole target against
-    the repulsion of n - 1 particles). NaN elsewhere.
+    It is exact for 2 <= n <= d + 1: the force balance along x for equal distances (attraction of the whole target
+    against the repulsion of n - 1 particles). NaN elsewhere.
     """
     if not 2 <= n <= d + 1:
         return np.nan
@@ -168,7 +196,7 @@ def mmd_variance(d: int, n: int) -> float:
 
 
 def damping(gamma: float, kernel: str = "rbf") -> float:
-    """lambda = min(1, f(1) - f'(1) / gamma), at which rule `median` gives v = 1: Ba et al. 2022, eq. 5."""
+    """Return lambda = min(1, f(1) - f'(1) / gamma), at which rule `median` gives v = 1: Ba et al. 2022, eq. 5."""
     functions = profile(kernel)
     if functions is None or gamma <= 0:
         return np.nan
@@ -177,25 +205,31 @@ def damping(gamma: float, kernel: str = "rbf") -> float:
 
 
 def langevin_variance(step_size: float) -> float:
-    """Variance of unadjusted Langevin with step size epsilon: 1 / (1 - epsilon / 2), from the variance of the
-    autoregression x <- (1 - epsilon) x + sqrt(2 epsilon) noise. epsilon < 2, else NaN."""
+    """Return the variance of unadjusted Langevin with step size epsilon: 1 / (1 - epsilon / 2), epsilon < 2, else NaN.
+
+    Source: the variance of the autoregression x <- (1 - epsilon) x + sqrt(2 epsilon) noise.
+    """
     return 1 / (1 - step_size / 2) if 0 < step_size < 2 else np.nan
 
 
 def mean_band(d: int, n: int, variance: float = 1.0) -> float:
-    """Standard deviation of the diagnostic `mean_location` for n independent draws of a target with this variance in
-    each of d independent coordinates: sqrt(variance / (n d)). A mean within two of these is no bias."""
+    """Return the standard deviation of the diagnostic `mean_location` for n independent draws: sqrt(variance / (n d)).
+
+    The target has this variance in each of d independent coordinates. A mean within two of these is no bias.
+    """
     return np.sqrt(variance / (n * d))
 
 
 def noise_of_s1(d: int, sigma: float, norm: float) -> float:
-    """Mean squared error of S1(y, x) = -y k(x, y) over y ~ N(0, I), RBF kernel, at |x| = norm. With s = sigma^2,
+    """Return the mean squared error of S1(y, x) = -y k(x, y) over y ~ N(0, I), RBF kernel, at |x| = norm.
+
+    With s = sigma^2 it is
 
         c (4 |x|^2 / (2+s)^2 + d s / (2+s)) - |mu|^2,     c = (s/(2+s))^(d/2) exp(-|x|^2 / (2+s)),
         |mu|^2 = (s/(1+s))^d exp(-|x|^2 / (1+s)) |x|^2 / (1+s)^2.
 
-    Of order d for sigma^2, |x|^2 of order d: Ba et al. 2022, Prop. 2. The printed proof has 2 |x|^2 / (2+s) where the
-    Gaussian integral gives 4 |x|^2 / (2+s)^2; the order is the same.
+    It is of order d if sigma^2 and |x|^2 are of order d: Ba et al. 2022, Prop. 2. The printed proof has 2 |x|^2 /
+    (2+s); the Gaussian integral gives 4 |x|^2 / (2+s)^2. The order is the same.
     """
     c, square, mu = _noise_parts(d, sigma, norm)
     s = sigma**2
@@ -203,12 +237,13 @@ def noise_of_s1(d: int, sigma: float, norm: float) -> float:
 
 
 def noise_of_s2(d: int, sigma: float, norm: float) -> float:
-    """Mean squared error of S2(y, x) = (x - y) k(x, y) / sigma^2 over y ~ N(0, I), RBF kernel, at |x| = norm:
+    """Return the mean squared error of S2(y, x) = (x - y) k(x, y) / sigma^2 over y ~ N(0, I), RBF kernel, at |x| =
+    norm:
 
         c (|x|^2 / (2+s)^2 + d / (s (2+s))) - |mu|^2,       c, mu and s as for `noise_of_s1`.
 
-    Of order 1/d: Ba et al. 2022, Prop. 2. Its last printed line has +3 |mu|^2 and c (d + |x|^2) / (s (2+s)) instead;
-    the order is the same.
+    It is of order 1/d: Ba et al. 2022, Prop. 2. Its last printed line has +3 |mu|^2 and c (d + |x|^2) / (s (2+s))
+    instead. The order is the same.
     """
     c, square, mu = _noise_parts(d, sigma, norm)
     s = sigma**2

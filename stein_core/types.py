@@ -32,19 +32,22 @@ Array = jax.Array
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A posterior: a log density on R^d with what is known about it. Two are equal only where they are the same object.
+    """A posterior: a log density on R^d, and what is known about it. Two targets are equal only if they are one object.
 
-    log_density: theta (d,) -> scalar, log p(theta, data) on the unconstrained space *with* the log-Jacobian. It need
-    not be normalised.
-    log_joint: the same without the log-Jacobian, or None where nothing is constrained (then they are one).
-    constrain: theta (d,) -> dict of named values in the model's own space.
-    center, scale: (d,) rough location and scale: where particles start and what the stage shows.
-    extent: (x0, x1, y0, y1) of the stage in the first two coordinates.
-    sample: (key, n) -> (n, d) exact draws, or None. mean, variance: exact (d,) moments, or None. covariance: the exact
-    (d, d) matrix where coordinates are correlated, else None: then it is the diagonal one of `variance`.
-    predict: (theta (d,), x (k,)) -> (k,) values of the regression function, where there is one.
-    log_normalizer: log of the integral of exp(log_density), or None where it has no closed form.
-    note: what is doubtful about `center` and `scale`, in plain sentences, or "".
+    Args:
+        log_density: theta (d,) -> scalar, log p(theta, data) on the unconstrained space *with* the log-Jacobian. It
+            need not be normalised.
+        center, scale: (d,) rough location and scale. Particles start there, and the stage shows that region.
+        extent: (x0, x1, y0, y1) of the stage in the first two coordinates.
+        coordinates: d names.
+        constrain: theta (d,) -> dict of named values in the model's own space.
+        log_joint: log_density without the log-Jacobian; None if nothing is constrained, for then they are equal.
+        sample: (key, n) -> (n, d) exact draws, or None.
+        mean, variance: exact (d,) moments, or None.
+        covariance: the exact (d, d) matrix if coordinates are correlated. None means diagonal, with `variance`.
+        log_normalizer: log of the integral of exp(log_density); None without a closed form.
+        predict: (theta (d,), x (k,)) -> (k,) values of the regression function, or None.
+        note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
 
     log_density: Callable[[Array], Array]
@@ -64,7 +67,7 @@ class Target:
 
     @cached_property
     def entry(self) -> Entry:
-        """What a registry would say of it: a Spec takes a target itself as well as a registered name."""
+        """Return the registry entry of an unnamed target: a Spec takes a Target as well as a registered name."""
         facts = TargetFacts(dims=(self.dim, self.dim), default_dim=self.dim)
         return Entry(repr(self), "Own target", lambda dim: self, "", "A target without a name.", facts=facts)
 
@@ -74,16 +77,19 @@ class Target:
 
     @property
     def dim(self) -> int:
-        """How many coordinates theta has."""
+        """Return the number of coordinates of theta."""
         return len(self.center)
 
 
 class Guide(NamedTuple):
     """What one particle stands for: a distribution over theta with parameters psi (p,), location first.
 
-    init: locations (n, d) -> psi (n, p). sample: (psi (p,), eps (d,)) -> theta (d,), differentiable in psi.
-    log_density: (psi (n, p), theta (N, d)) -> (N, n) matrix log q(theta_i | psi_j), or None for a point mass, which
-    has no density. location, scale: psi (n, p) -> (n, d); scale is the marginal standard deviation.
+    Args:
+        init: locations (n, d) -> psi (n, p).
+        sample: (psi (p,), eps (d,)) -> theta (d,), differentiable in psi.
+        log_density: (psi (n, p), theta (N, d)) -> (N, n) matrix log q(theta_i | psi_j). None for a point mass, which
+            has no density.
+        location, scale: psi (n, p) -> (n, d); scale is the marginal standard deviation.
     """
 
     init: Callable[[Array], Array]
@@ -94,14 +100,14 @@ class Guide(NamedTuple):
 
 
 class Forces(NamedTuple):
-    """The two parts of the force on every particle, (n, p) each, at the incoming state; phi = attract + repulse."""
+    """The two parts of the force on every particle, (n, p) each, at the incoming state: phi = attract + repulse."""
 
     attract: Array
     repulse: Array
 
 
 class State(NamedTuple):
-    """What the next step needs and nothing else. memory: whatever the method keeps (an optax state, say)."""
+    """All that the next step needs. memory: whatever the method keeps, an optax state say."""
 
     step: Array
     key: Array
@@ -110,9 +116,14 @@ class State(NamedTuple):
 
 
 class Method(NamedTuple):
-    """init: (key, n) -> State. step: (key, State) -> (State, Forces at the incoming state). Both pure and not jitted;
-    the runner compiles them, and `batches` for sweeps. per_particle: (function, memory) -> memory, with the function
-    applied to every array that has the particles along its first axis. The default says that no array has."""
+    """An inference method. Both functions are pure and not jitted: the runner compiles them, and `batches` for sweeps.
+
+    Args:
+        init: (key, n) -> State.
+        step: (key, State) -> (State, Forces at the incoming state).
+        per_particle: (function, memory) -> memory, with the function applied to every array that has the particles
+            along its first axis. The default says that no array has them.
+    """
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
@@ -121,11 +132,15 @@ class Method(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """A plain NumPy snapshot of one state, the active particles only; all that views may read.
+    """A plain NumPy snapshot of one state: the active particles only, and all that views may read.
 
-    step: steps taken. particles (m, p). locations, scales (m, d): mean and standard deviation of each guide.
-    attract, repulse (m, p): forces at these particles. metrics: diagnostic name -> number, NaN where undefined.
-    finite: False when the next step would leave the finite numbers: the run has diverged here.
+    Args:
+        step: steps taken.
+        particles: (m, p).
+        locations, scales: (m, d) mean and standard deviation of each guide.
+        attract, repulse: (m, p) forces at these particles.
+        metrics: diagnostic name -> number, NaN if undefined.
+        finite: False if the next step would diverge.
     """
 
     step: int

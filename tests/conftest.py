@@ -9,7 +9,7 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
-from stein_core import runner
+from stein_core import steppers
 from stein_core.experiments import bands
 from stein_core.registry import Registry
 from stein_core.sweep import batches
@@ -52,7 +52,7 @@ def forget_programs():
     yield
     for registry, before in zip(registries, entries, strict=True):
         registry._entries = before
-    runner._steppers.clear()
+    steppers._steppers.clear()
     lazy.cache_clear()
     batches._compiled.cache_clear()
     bands._drawer.cache_clear()

@@ -10,7 +10,7 @@ import pytest
 
 from stein_core import DIAGNOSTICS, METHODS, Recipe, Spec, UnknownName, collect, stream
 from stein_core.recipe import _target
-from stein_core.sweep.batches import DIMS, Stop, padded_dim, program_of, room, run_batch
+from stein_core.sweep.batches import DIMS, Stop, padded_capacity, padded_dim, program_of, run_batch
 
 SHORT = Stop(noisy=350, most=700, stages=2)
 
@@ -91,9 +91,9 @@ def test_a_target_that_has_to_be_built_is_built_before_the_program_is_traced():
 
 
 def test_rooms_and_padded_dimensions_are_the_least_that_hold_a_run():
-    assert room(1) == 1
+    assert padded_capacity(1) == 1
     for n in range(2, 600):
-        assert n <= room(n) <= max(n + 1, 1.25 * n) and room(n) % 2 == 0
+        assert n <= padded_capacity(n) <= max(n + 1, 1.25 * n) and padded_capacity(n) % 2 == 0
     assert [padded_dim(Spec("gaussian", d)) for d in (1, 10, 11, 1000)] == [10, 10, 40, 1000]
     assert padded_dim(Spec("oring")) == 2 and all(d % 2 == 0 for d in DIMS)
 

@@ -143,9 +143,9 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
     """Which say the same of the same particles, whoever moves them; the forces are each method's own."""
     methods = ("svgd", "annealed", "langevin", "ensemble", "mmd")
     specs = [Spec("gaussian", D, method, optimizer="sgd", capacity=8) for method in methods]
-    assert len({id(lazy(spec)._meter) for spec in specs}) == 1
+    assert len({id(lazy(spec)._diagnostics) for spec in specs}) == 1
     others = (SVGD, replace(specs[0], dim=3), replace(specs[0], capacity=6), Spec("gaussian", D, "smi", capacity=8))
-    assert len({id(lazy(spec)._meter) for spec in (specs[0], *others)}) == 5
+    assert len({id(lazy(spec)._diagnostics) for spec in (specs[0], *others)}) == 5
     frames = [seen(spec, points()).metrics for spec in specs]
     assert len({frame["force"] for frame in frames}) > 2
     same = [{k: v for k, v in frame.items() if k not in ("attraction", "repulsion", "force")} for frame in frames]
@@ -160,7 +160,7 @@ def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_l
     frames = [stepper.look(stepper.reset(0, {}), {}) for stepper in steppers]
     assert frames[0].metrics["ksd"] == frames[1].metrics["ksd"] > 0
     target_of(steppers[0].spec).log_density(frames[0].particles[0])
-    meter = weakref.ref(steppers[0]._meter)
+    meter = weakref.ref(steppers[0]._diagnostics)
     del steppers[0]
     assert meter()
     del steppers[0]

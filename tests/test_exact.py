@@ -10,7 +10,8 @@ from checks import assert_same_frame, force_of
 from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile
-from stein_core.forces import influence, squared_distances
+from stein_core.distances import squared_distances
+from stein_core.kernel_sums import kernel_forces
 from stein_core.median import Pairs
 from stein_core.methods.annealed import schedule
 
@@ -310,7 +311,9 @@ def test_the_influence_of_many_sources_is_the_sum_of_their_influences(kernel):
     weights = np.float32(rng.dirichlet(np.ones(600)))
 
     def forces(some):
-        return influence(problem, x[some], weights[some], g[some], y, squared_distances(x[some], y), jnp.float32(1.5))
+        return kernel_forces(
+            problem, x[some], weights[some], g[some], y, squared_distances(x[some], y), jnp.float32(1.5)
+        )
 
     parts = [forces(slice(at, at + 200)) for at in (0, 200, 400)]
     for whole, *part in zip(forces(slice(None)), *parts):

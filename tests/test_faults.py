@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from desks import cliff  # noqa: F401  (a fixture)
 
-from stein_core import METHODS, Recipe, Spec, collect, compile, machine, runner, stream
+from stein_core import METHODS, Recipe, Spec, collect, compile, machine, steppers, stream
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
 from stein_core.cli import commands
@@ -59,14 +59,14 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts memory maps")
 def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compiled(monkeypatch):
     def programs() -> set[int]:
-        return {key[0].dim for key in runner._steppers}
+        return {key[0].dim for key in steppers._steppers}
 
-    runner._steppers.clear()
+    steppers._steppers.clear()
     gc.collect()
     held = compile(Spec("gaussian", 3, "svgd", capacity=8))
     compile(Spec("gaussian", 4, "svgd", capacity=8))
     before = machine.maps_used()
-    monkeypatch.setattr(runner, "maps_used", lambda: 0.6)
+    monkeypatch.setattr(steppers, "maps_used", lambda: 0.6)
     gc.disable()  # a server's searches for garbage are rare
     try:
         compile(Spec("gaussian", 5, "svgd", capacity=8))
@@ -74,11 +74,11 @@ def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compile
     finally:
         gc.enable()
     monkeypatch.setattr(machine, "maps_used", lambda: 0.95 if len(programs()) > 1 else 0.4)
-    monkeypatch.setattr(runner, "maps_used", machine.maps_used)
+    monkeypatch.setattr(steppers, "maps_used", machine.maps_used)
     compile(Spec("gaussian", 7, "svgd", capacity=8))  # there is room where those that nobody uses have gone
     assert programs() == {3, 7}
     monkeypatch.setattr(machine, "maps_used", lambda: 0.95)
-    monkeypatch.setattr(runner, "maps_used", machine.maps_used)
+    monkeypatch.setattr(steppers, "maps_used", machine.maps_used)
     with pytest.raises(ValueError, match="memory maps: 95% are in use"):
         compile(Spec("gaussian", 6, "svgd", capacity=8))
     assert compile(held.spec) is held

@@ -25,7 +25,7 @@ from app.stage.setup import CAPACITY
 from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
 from stein_core.recipe import EDITS
-from stein_core.runner import start
+from stein_core.steppers import start
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from stein_core.machine import device_name
 from stein_core.noise import normal
 from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import METHODS
-from stein_core.runner import compile
+from stein_core.steppers import compile
 
 FLOAT = 4  # bytes
 STEP_SIZE = 0.01

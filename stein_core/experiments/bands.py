@@ -1,6 +1,6 @@
 """What a fitted regression says between its data: function values, bands, log predictive density and coverage.
 
-"HDI of what?": a band of the mean function f(x), or, with noise, of a new observation y at x. Both are here, and named.
+A band is one of the mean function f(x) or, with noise, of a new observation y at x.
 """
 
 from __future__ import annotations
@@ -18,27 +18,39 @@ from stein_core.assembly import problem_of
 from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import TARGETS
 
-NOISY = 400  # draws of y, at least, of which a band is made
+NOISY = 400  # least number of draws of y for a band
 
 
 class Band(NamedTuple):
-    """mean, low, high (k,) on a grid: the narrowest interval that holds `probability` of the values at each point."""
+    """A band on a grid: the narrowest interval that holds `probability` of the values at each point.
+
+    Args:
+        mean, low, high: (k,).
+    """
 
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
     def width(self, x: np.ndarray, between: tuple[float, float]) -> float:
-        """Mean width over the grid points x within an interval."""
+        """Return the mean width over the grid points x within an interval."""
         return float(np.mean((self.high - self.low)[(x > between[0]) & (x < between[1])]))
 
 
 def band(values: np.ndarray, probability: float, noise: float = 0.0, seed: int = 0) -> Band:
-    """Mean and highest-density interval of function values (S, k), one draw or particle a row, by NumPyro's `hpdi`.
+    """Return mean and highest-density interval of function values, by NumPyro's `hpdi`.
 
-    noise: 0 for the band of f, the observation's standard deviation for that of y (noise from `seed` is added to each
-    value, and to each of few values several times, so that there are 400 or more y). Of m point particles a 90 % interval is nearly their whole range: m values say no more.
-    Raises ValueError for a probability that is not between 0 and 1.
+    Of m point particles a 90 % interval is nearly their whole range: m values say no more.
+
+    Args:
+        values: (S, k), one draw or particle a row.
+        probability: mass of the interval, between 0 and 1.
+        noise: 0 for the band of f, the observation's standard deviation for the band of y. Noise is added to each
+            value. Few values get it several times, so that there are 400 or more y.
+        seed: of the noise.
+
+    Raises:
+        ValueError: the probability is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise ValueError(f"probability = {probability} is out of range; allowed: between 0 and 1.")
@@ -52,9 +64,13 @@ def band(values: np.ndarray, probability: float, noise: float = 0.0, seed: int =
 
 
 def lppd(values: np.ndarray, y: np.ndarray, noise: float, inflated: bool = False) -> float:
-    """Log pointwise predictive density, sum_i log (1/S) sum_s N(y_i; f_s(x_i), noise), for values (S, k) at the x_i.
+    """Return the log pointwise predictive density, sum_i log (1/S) sum_s N(y_i; f_s(x_i), noise).
 
-    inflated: without the 1/S, as the published code has it for SVGD's particles; k log S too high.
+    Args:
+        values: (S, k) at the x_i.
+        y: (k,) observations.
+        noise: their standard deviation.
+        inflated: leave out the 1/S, as the published code does for SVGD's particles. The result is k log S too high.
     """
     standard = (np.asarray(y, float) - np.asarray(values, float)) / noise
     per_point = logsumexp(-0.5 * standard**2 - np.log(noise) - 0.5 * np.log(2 * np.pi), axis=0)
@@ -62,14 +78,14 @@ def lppd(values: np.ndarray, y: np.ndarray, noise: float, inflated: bool = False
 
 
 def coverage(values: np.ndarray, y: np.ndarray, probability: float, noise: float) -> float:
-    """Share of observations y (k,) within the band of y at their x: `probability` for a calibrated method."""
+    """Return the share of observations y (k,) within the band of y at their x: `probability` if calibrated."""
     found = band(values, probability, noise)
     return float(np.mean((found.low <= y) & (y <= found.high)))
 
 
 @lru_cache(maxsize=32)
 def _drawer(spec: Spec, entry, draws: int):
-    """(particles, knobs, x, key) -> function values (capacity * draws, k) and which particles count, compiled."""
+    """Compile (particles, knobs, x, key) -> function values (capacity * draws, k) and which particles count."""
 
     def values(particles, knobs, x, key):
         problem = problem_of(spec, target_of(spec), knobs)
@@ -85,10 +101,19 @@ def _drawer(spec: Spec, entry, draws: int):
 def function_values(
     spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
 ) -> np.ndarray:
-    """f at x (k,) for a run's particles (capacity, p): `draws` draws of each guide (m * draws, k), or the m curves of point masses.
+    """Return f at x for a run's particles: (m * draws, k), or (m, k) for point masses.
 
     The draws are the same at every call with a seed, so that a band moves with the particles and does not flicker.
-    Raises ValueError for a target that is no regression.
+
+    Args:
+        spec, knobs: of the run.
+        particles: (capacity, p).
+        x: (k,) grid.
+        draws: draws of each guide.
+        seed: of the draws.
+
+    Raises:
+        ValueError: the target is not a regression.
     """
     if target_of(spec).predict is None:
         raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
@@ -100,5 +125,5 @@ def function_values(
 
 
 def disagreement(chains: np.ndarray) -> np.ndarray:
-    """Split R-hat of function values (chains, draws, k) at each grid point (Gelman & Rubin 1992, split form)."""
+    """Return split R-hat of function values (chains, draws, k) at each grid point (Gelman & Rubin 1992, split form)."""
     return np.asarray(split_gelman_rubin(np.asarray(chains, float)))

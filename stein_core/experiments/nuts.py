@@ -18,9 +18,9 @@ from stein_core.knobs import Knob
 from stein_core.machine import bytes_allowed
 from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import TARGETS
-from stein_core.runner import make_room
+from stein_core.steppers import make_room
 
-CHUNK_SECONDS = 0.1  # of the warm-up between two reports, and two chances to stop
+CHUNK_SECONDS = 0.1  # of the warm-up between two reports or cancellation checks
 MOST = 10**6  # steps
 
 
@@ -37,13 +37,23 @@ def run_nuts(
     report: Callable[[int, int, float], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> np.ndarray | None:
-    """Function values at x (k,) of every draw, (chains, samples, k), of a regression target; None if cancelled.
+    """Run NUTS on a regression target. Each chain adapts on its own for `warmup` steps.
 
-    knobs: the target's own, "target.noise" say. Each chain starts at a draw of N(0, (spread target.scale)^2) and adapts
-    on its own for `warmup` steps. report: (steps done, steps in all, seconds left), at most ten times a second
-    while it warms up, then after every step. cancelled: asked as often, and may take its time to answer.
-    Raises ValueError for a target without a regression function, for knobs or numbers out of range, and where memory or
-    memory maps run short.
+    Args:
+        target, dim: a registered target and its dimension.
+        knobs: the target's own, "target.noise" say.
+        x: (k,) grid.
+        chains, warmup, samples, seed: of NUTS.
+        spread: each chain starts at a draw of N(0, (spread target.scale)^2).
+        report: (steps done, steps in all, seconds left) -> None. It is called at most ten times a second during the
+            warm-up, then after every step.
+        cancelled: () -> whether to stop, asked as often. It may take its time.
+
+    Returns:
+        Function values (chains, samples, k) of every draw; None if cancelled.
+
+    Raises:
+        ValueError: a target without a regression function, knobs or numbers out of range, or too little memory.
     """
     spec = Spec(target, dim, "map")
     counts = ("chains", chains, 1, 1000), ("warmup", warmup, 1, MOST), ("samples", samples, 1, MOST)
@@ -58,13 +68,13 @@ def run_nuts(
     need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array
     if need > allowed:
         raise ValueError(
-            f"chains = {chains} and samples = {samples} would need about {need / 1e9:.1f} GB; allowed: {allowed / 1e9:.1f} GB "
-            "(STEINLAB_MEMORY_GB). Take fewer."
+            f"chains = {chains} and samples = {samples} would need about {need / 1e9:.1f} GB; "
+            f"allowed: {allowed / 1e9:.1f} GB (STEINLAB_MEMORY_GB). Take fewer."
         )
 
     make_room()
     with jax.default_matmul_precision("highest"):
-        # Jitted, since the start is not: each of its operations would be a program that JAX keeps.
+        # Jitted: NUTS starts eagerly, and JAX would keep a program for each operation.
         kernel = NUTS(potential_fn=jax.jit(lambda theta: -made.log_density(theta)))
         keys = jax.random.split(jax.random.PRNGKey(seed), chains)
         start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(
@@ -95,7 +105,13 @@ def run_nuts(
 
 
 class Reference(NamedTuple):
-    """A NUTS run that was kept: function values (chains, draws, k) at x (k,), and what made them (plain JSON types)."""
+    """A stored NUTS run.
+
+    Args:
+        x: (k,) grid.
+        values: (chains, draws, k) function values.
+        about: what made them, in plain JSON types.
+    """
 
     x: np.ndarray
     values: np.ndarray
@@ -103,15 +119,21 @@ class Reference(NamedTuple):
 
 
 def save_reference(path: str | Path, reference: Reference, draws: int = 150) -> None:
-    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain. R-hat has to be computed
-    before: `about` carries it."""
+    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain.
+
+    R-hat must be computed before: `about` carries it.
+    """
     keep = np.linspace(0, reference.values.shape[1] - 1, min(draws, reference.values.shape[1])).round().astype(int)
     values = reference.values[:, keep].astype(np.float16)
     np.savez_compressed(path, x=np.float32(reference.x), values=values, about=json.dumps(reference.about))
 
 
 def load_reference(path: str | Path) -> Reference:
-    """What `save_reference` wrote; nothing is unpickled. Raises ValueError for a file of anything else."""
+    """Return what `save_reference` wrote. Nothing is unpickled.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
     content = io.BytesIO(Path(path).read_bytes())
     try:
         with np.load(content, allow_pickle=False) as file:

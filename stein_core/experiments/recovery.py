@@ -1,7 +1,7 @@
 """The recovery point: how many SVGD particles it takes to predict better than a five-particle Stein mixture.
 
-SMI paper, sec. 6.2 and table 4. The published code leaves the 1/m out of SVGD's predictive density, which makes its log
-pointwise predictive density too high by k log m for k evaluation points, and so favours SVGD; `inflated` repeats that.
+SMI paper, sec. 6.2 and table 4. The published code leaves the 1/m out of SVGD's predictive density. Its log pointwise
+predictive density is then too high by k log m for k evaluation points, which favours SVGD. `inflated` reproduces that.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def recovery(widths=(5,), particles=(1, 2, 4, 8, 16, 32, 64, 128, 256), seeds=10
 
 
 def recovery_points(rows: list[dict[str, Any]], inflated: bool = False) -> dict[int, dict[str, float | None]]:
-    """width -> region -> median over seeds of R, from the rows of the sweep.
+    """Return width -> region -> median over seeds of R, from the rows of the sweep.
 
-    R of one seed is the least m tried with LPPD(SVGD, m) > LPPD(SMI, 5); where none is, that seed counts as more than
-    all, and a median beyond what was tried is None. Seeds without an SMI row, or whose SVGD rows are not all there up
-    to R, are left out.
+    R of one seed is the least m tried with LPPD(SVGD, m) > LPPD(SMI, 5). If no m is enough, that seed counts as more
+    than all. A median beyond what was tried is None. A seed is left out if its SMI row, or an SVGD row up to R, is
+    missing.
     """
     points: dict[int, dict[str, list[float]]] = {}
     for width in sorted({width_of(row["dim"]) for row in rows}):

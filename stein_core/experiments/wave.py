@@ -1,8 +1,8 @@
 """The 1-D wave: a Bayesian neural network on data with a gap, as a NumPyro model and a Target.
 
-Two hidden tanh layers of width h, all weights N(0, prior_scale^2), noise known. Without the second hidden bias there are
-h^2 + 3h + 1 weights, the counts of the SMI paper's appendix C.2 (41 and 10,301); with it h^2 + 4h + 1,
-those of the public code (46 and 10,401).
+The network has two hidden tanh layers of width h. All weights are N(0, prior_scale^2), and the noise is known. Without
+the second hidden bias there are h^2 + 3h + 1 weights, the counts of the SMI paper's appendix C.2 (41 and 10,301). With
+it there are h^2 + 4h + 1, those of the public code (46 and 10,401).
 """
 
 from functools import lru_cache, reduce
@@ -33,7 +33,7 @@ KNOBS = (
 
 
 def network(weights: dict, x):
-    """f(x) for x (k,): tanh(tanh(x w1 + b1) w2 + b2) w3 + b3; b2 may be missing.
+    """Return f(x) for x (k,): tanh(tanh(x w1 + b1) w2 + b2) w3 + b3; b2 may be missing.
 
     A narrow network is written out unit by unit: XLA runs many small matmuls slower than the sums they stand for.
     """
@@ -51,7 +51,13 @@ def _dot(weights, units):
 
 
 def wave_model(data, noise, prior_scale, shapes):
-    """data (N, 3): x, y and 1 for a point or 0 for a spare row. shapes: name -> shape of each weight."""
+    """The NumPyro model.
+
+    Args:
+        data: (N, 3) rows of x, y and 1 for a point or 0 for a spare row.
+        noise, prior_scale: standard deviations.
+        shapes: name -> shape of each weight.
+    """
     weights = {
         name: numpyro.sample(name, dist.Normal(0.0, prior_scale).expand(shape).to_event(len(shape)))
         for name, shape in shapes.items()
@@ -61,20 +67,24 @@ def wave_model(data, noise, prior_scale, shapes):
 
 
 def shapes_of(width: int, second_bias: bool) -> dict[str, tuple]:
-    """Weights in the order in which they stand in theta (alphabetical)."""
+    """Return the shapes of the weights in the order in which they stand in theta (alphabetical)."""
     shapes = {"b1": (width,), "b2": (width,), "b3": (), "w1": (width,), "w2": (width, width), "w3": (width,)}
     return {name: shape for name, shape in shapes.items() if second_bias or name != "b2"}
 
 
 @lru_cache(maxsize=1024)
 def dim_of(width: int, second_bias: bool = False) -> int:
-    """Number of weights: h^2 + 3h + 1, and h more with the second bias."""
+    """Return the number of weights: h^2 + 3h + 1, and h more with the second bias."""
     return sum(int(np.prod(shape)) for shape in shapes_of(width, second_bias).values())
 
 
 @lru_cache(maxsize=1024)
 def width_of(dim: int, second_bias: bool = False) -> int:
-    """The width that has `dim` weights. Raises ValueError naming the nearest counts for any other number."""
+    """Return the width that has `dim` weights.
+
+    Raises:
+        ValueError: no width has this number; the message names the nearest ones.
+    """
     counts = {dim_of(width, second_bias): width for width in WIDTHS}
     if dim not in counts:
         near = sorted(counts, key=lambda count: abs(count - dim))[:2]
@@ -117,8 +127,11 @@ def _wave(dim, second_bias, noise, prior_scale, data) -> Target:
 
 
 def measures(spec, particles, knobs) -> dict[str, float]:
-    """What a sweep on the wave records of final particles: log predictive density of the three regions, and mean width
-    of the 90 % band of f inside and between the clusters."""
+    """Return what a sweep on the wave records of final particles.
+
+    These are the log predictive density of the three regions, and the mean width of the 90 % band of f inside and
+    between the clusters.
+    """
     regions = [wave_region(region) for region in WAVE_REGIONS]
     x = np.concatenate([GRID, *(points[0] for points in regions)])
     values = function_values(spec, particles, knobs, x, draws=DRAWS)

@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import flow, interact, is_inner
+from stein_core.forces import flow, interact
+from stein_core.kernel_sums import is_inner
 from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
 from stein_core.registry import KERNELS, METHODS, Registry
@@ -12,8 +13,11 @@ DAMPINGS = Registry("damping rule")
 
 
 def predicted(profile, gamma):
-    """lambda = min(1, (f(1) - f'(1) / gamma) / f(0)), f(0) = 1: the factor at which the law of `theory.simplex_variance` gives
-    variance 1 for gamma = d / n > 1, rule `median` and alpha = 1. Ba et al. 2022, eq. 5."""
+    """Return lambda = min(1, (f(1) - f'(1) / gamma) / f(0)), f(0) = 1. Ba et al. 2022, eq. 5.
+
+    With this factor the law of `theory.simplex_variance` gives variance 1 for gamma = d / n > 1, rule `median`, alpha =
+    1.
+    """
     f, slope = jax.jvp(profile, (jnp.float32(1.0),), (jnp.float32(1.0),))
     return jnp.minimum(1.0, f - slope / gamma)
 

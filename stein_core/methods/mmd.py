@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import Forces, flow, influence, length, squared_distances
+from stein_core.distances import squared_distances
+from stein_core.forces import Forces, distances_and_bandwidth, flow
+from stein_core.kernel_sums import kernel_forces
 from stein_core.knobs import Knob
 from stein_core.registry import METHODS, Registry
 
@@ -17,7 +19,7 @@ FIXED = 2**31 - 2  # folded into the run's key: samples that stay the same for a
 def kernel_derivative(problem, samples, x, sigma):
     "-mean_y grad_y k(y, x) over target samples y: low noise."
     y, weights = samples()
-    return -influence(problem, y, weights, y, x, squared_distances(y, x, weights), sigma).repulse
+    return -kernel_forces(problem, y, weights, y, x, squared_distances(y, x, weights), sigma).repulse
 
 
 @DRIVINGS.register("log_derivative", label="log derivative", reference="Ba et al. 2022, sec. 4.2")
@@ -25,7 +27,7 @@ def log_derivative(problem, samples, x, sigma):
     "mean_y k(y, x) grad log p(y) over target samples y: SVGD's driving force with true samples; fixed ones diverge."
     y, weights = samples()
     score = jax.vmap(jax.grad(problem.target.log_density))(y)
-    return influence(problem, y, weights, score, x, squared_distances(y, x, weights), sigma).attract
+    return kernel_forces(problem, y, weights, score, x, squared_distances(y, x, weights), sigma).attract
 
 
 @DRIVINGS.register("closed_form", label="closed form", reference="Ba et al. 2022, app. C.1")
@@ -49,7 +51,11 @@ def fixed(key, own):
 
 
 def check(spec, knobs):
-    """Raises ValueError where the closed form does not hold."""
+    """Refuse the closed form for a target or kernel that it does not hold for.
+
+    Raises:
+        ValueError: names the target, the kernel and what is allowed.
+    """
     asked, kernel = knobs.get("method.driving", "kernel_derivative"), knobs.get("kernel.name", "rbf")
     if asked == "closed_form" and (spec.target, kernel) != ("gaussian", "rbf"):
         raise ValueError(
@@ -59,7 +65,7 @@ def check(spec, knobs):
 
 
 def noisy(choices) -> bool:
-    """Whether the force changes from step to step at the same place."""
+    """Return whether the force at one place changes from step to step."""
     return choices["method.driving"] != "closed_form" and choices["method.redraw"] == "redrawn"
 
 
@@ -87,8 +93,8 @@ def mmd(problem, *, driving, redraw, samples):
     def field(key, state):
         particles = state.particles
         weights = problem.weights(particles.shape[0])
-        squared, sigma = length(problem, particles)
-        repulse = influence(problem, particles, weights, particles, particles, squared, sigma).repulse
+        squared, sigma = distances_and_bandwidth(problem, particles)
+        repulse = kernel_forces(problem, particles, weights, particles, particles, squared, sigma).repulse
 
         def target_samples():
             own = jax.random.fold_in(state.key, FIXED)

@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.forces import Forces, gradients, influence, length, squared_distances
+from stein_core.distances import squared_distances
+from stein_core.forces import Forces, distances_and_bandwidth, gradients
+from stein_core.kernel_sums import kernel_forces
 from stein_core.knobs import Knob
 from stein_core.registry import METHODS, Registry
 from stein_core.types import Method, State
@@ -49,10 +51,10 @@ def resampled(problem, *, resampled):
     def forces(key, x, stored):
         n = x.shape[0]
         weights = problem.weights(n)
-        squared, sigma = length(problem, x)  # the bandwidth of the particles that move
+        squared, sigma = distances_and_bandwidth(problem, x)  # the bandwidth of the particles that move
 
         def from_(sources, squared):
-            return influence(problem, sources, weights, gradients(problem, key, sources).guide, x, squared, sigma)
+            return kernel_forces(problem, sources, weights, gradients(problem, key, sources).guide, x, squared, sigma)
 
         parts = from_(stored, squared_distances(stored, x, weights)), from_(x, squared)
         return jax.lax.switch(resampled.astype(jnp.int32), [e.make for e in READINGS.entries()], *parts)

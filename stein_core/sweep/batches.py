@@ -18,14 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import assemble, entries_of
-from stein_core.diagnostics import DIAGNOSTICS, measured
+from stein_core.assembly import assemble, registry_version
+from stein_core.diagnostics import DIAGNOSTICS, evaluate
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
 from stein_core.machine import check_memory
 from stein_core.recipe import Recipe, Spec, target_of
 from stein_core.registry import GUIDES, METHODS, TARGETS
-from stein_core.runner import is_finite, make_room
+from stein_core.runner import is_finite
+from stein_core.steppers import make_room
 from stein_core.types import State
 
 FAST, SLOW = 35, 350  # steps of the two moving means (SMI paper, sec. 6)
@@ -97,7 +98,7 @@ def padded_dim(spec: Spec) -> int:
     return next(d for d in DIMS if d >= spec.dim) if TARGETS[spec.target].facts.pads else spec.dim
 
 
-def room(particles: int) -> int:
+def padded_capacity(particles: int) -> int:
     """The capacity that a batch computes for so many particles: 1, or at most a quarter more, and even."""
     if particles == 1:
         return 1
@@ -128,7 +129,7 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
     values = {k: recipe.knobs.get(k, knob.default) for k, knob in knobs.items()}
     choices = tuple((k, values[k]) for k, knob in knobs.items() if is_fixed(k, knob, spec))
     sizes = tuple((k, size) for k, knob in knobs.items() if (size := np.shape(knob.traced(values[k]))))
-    capacity = room(min(values["method.particles"], spec.capacity))
+    capacity = padded_capacity(min(values["method.particles"], spec.capacity))
     choice = (stacked(spec.method), spec.guide, spec.optimizer, spec.draws, capacity)
     return (spec.target, padded_dim(spec), *choice, choices, sizes, replace(stop, most=SLOW))
 
@@ -218,7 +219,7 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
     def finish(lane, knobs, d):
         problem, method = build(knobs, d)
         key = jax.random.fold_in(lane.state.key, lane.state.step)
-        return measured(problem, key, lane.state, method.step(key, lane.state)[1])
+        return evaluate(problem, key, lane.state, method.step(key, lane.state)[1])
 
     return jax.jit(jax.vmap(start)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish))
 
@@ -255,7 +256,7 @@ def run_batch(
     limits = np.int32(least), np.full(len(recipes), most, np.int32)
 
     with jax.default_matmul_precision("highest"):
-        entries = tuple(entries_of(replace(spec, method=name)) for name in stacked(spec.method))
+        entries = tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
         start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
         lanes = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
         results: list[dict[str, Any]] = [{} for _ in recipes]

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from app.server.streaming import Streamer  # noqa: E402
 from app.stage.worker import Worker  # noqa: E402
-from stein_core import assembly, runner  # noqa: E402
+from stein_core import assembly, steppers  # noqa: E402
 
 
 def known(kind: type) -> list[weakref.ref]:
@@ -37,7 +37,7 @@ def known(kind: type) -> list[weakref.ref]:
     return born
 
 
-SESSIONS, RUNS, PROGRAMS, METERS = map(known, (ServerSession, Worker, runner.Stepper, assembly.Meter))
+SESSIONS, RUNS, PROGRAMS, METERS = map(known, (ServerSession, Worker, steppers.Stepper, assembly.CompiledDiagnostics))
 STREAMERS = known(Streamer)
 STALLED = set()  # pages whose picture has waited for the event loop for more than LATE seconds
 LATE = 20
@@ -101,7 +101,7 @@ def count(*signal_and_frame):
         "views": len(pn.state._views),  # what Panel knows of the open pages
         "programs": len(alive(PROGRAMS)),
         "meters": len(alive(METERS)),
-        "kept": len(runner._steppers),
+        "kept": len(steppers._steppers),
         "stalled": len(STALLED),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
