@@ -42,8 +42,8 @@ CSS = """
 class Stage(Unbusy, Heard, JSComponent):
     """Up to three cards side by side, each with its read-outs.
 
-    scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (index
-        of its colour), "edit" (a click adds a particle), "note" (text in its middle, or "") and "metrics" ([{"name",
+    scene: what stands still. "cards": a dict each of "title", "background" (index of the one at first), "accent" (its
+        colour), "edit" (a click adds a particle), "note" (text in its middle, or "") and "metrics" ([{"name",
         "label", "log", "help"}]). "backgrounds": a dict each of "extent" [x0, x1, y0, y1] (it widens where what is there
         leaves it), "equal" (both axes share a unit), "labels" [x, y], "contours" (flat x, y, x, y ... polylines), "image"
         ({"width", "height", "data": base64 of uint8 shades, bottom row first} or None) and "curve" (flat polyline or None);

@@ -9,7 +9,7 @@ from typing import Callable
 
 from app.pages.wave.fit import Fit, moved
 from app.pages.wave.measures import Seen, seen
-from app.pages.wave.setup import STEPS, WaveSetup, label_of
+from app.pages.wave.setup import STEPS, WaveSetup, effort, label_of
 from app.pages.wave.stage import pack
 from app.pages.wave.trained import is_shipped, shipped_state
 from app.server.background import Threads
@@ -24,7 +24,6 @@ SLICE = 0.05  # seconds of training between two looks at the commands
 INTERVAL = 0.12  # seconds between two pictures
 LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 MORE = 3000  # steps that a change of the data is answered with, once training had ended
-QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
 
 COMPILERS = Threads(2, "compile-wave")
 
@@ -280,7 +279,7 @@ class WaveSession(Worker):
     def _wanted(self) -> dict[tuple[Spec, int], str]:
         """The method of each program that the setup needs, what compiles quickly first."""
         setup = self._setup
-        return {(setup.spec(name), setup.rows): name for name in sorted(setup.methods, key=QUICK_FIRST.index)}
+        return {(setup.spec(name), setup.rows): name for name in sorted(setup.methods, key=effort)}
 
     def _compile(self, method: str, setup: WaveSetup):
         """On a compiler thread: everything that the worker will call, so that it never waits for a compile."""
