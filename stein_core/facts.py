@@ -5,6 +5,7 @@ A fact has its default here and nowhere else. A fact that is not listed here is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
@@ -45,6 +46,14 @@ class MethodFacts(Facts):
     changes from step to step, None when only a guide's draws make it noisy. stages: most stages of step sizes. least:
     (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the
     number of its steps. stack: methods with an equal name share state and guide, and run in one batch.
+
+    On a standard normal: law: (d, n, knobs) -> the variance, 1/(n-1), that it ends with, NaN where no exact one is
+    known; knobs are all by their full names. limit: the same of a paper's prediction, where it is not just the law.
+    simplex: for n <= d + 1 it ends as a regular simplex. exact_force: (target, kernel) -> its knobs for which its
+    force is exact there, which a grid takes by default.
+
+    On pages: colour and marker: of its series in every figure; without them it takes what is free. wave: its place
+    among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that its band narrows with the network's width.
     """
 
     guides: tuple[str, ...]
@@ -58,6 +67,14 @@ class MethodFacts(Facts):
     least: Callable[[Mapping[str, Any]], float] = lambda knobs: 0
     rounds: int = 0
     stack: str = ""
+    law: Callable[[int, int, Mapping[str, Any]], float] = lambda d, n, knobs: math.nan
+    limit: Callable[[int, int, Mapping[str, Any]], float] = lambda d, n, knobs: math.nan
+    simplex: bool = False
+    exact_force: Callable[[str, str], Mapping[str, Any]] = lambda target, kernel: {}
+    colour: str = ""
+    marker: str = ""
+    wave: int = 0
+    narrows: bool | None = None
 
     @property
     def interacts(self) -> bool:

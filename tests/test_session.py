@@ -1,6 +1,5 @@
 """The session without a browser."""
 
-import re
 import threading
 import time
 
@@ -12,15 +11,16 @@ from panel.io.state import set_curdoc
 
 from app.pages.collapse.chart import Chart
 from app.pages.collapse.grid import Grid
-from app.pages.collapse.series import Series
+from app.pages.collapse.laws import law_at
+from app.pages.collapse.series import Series, all_series
 from app.pages.wave.stage import COLOUR_OF
+from app.pages.wave.widths import LOOKS
 from app.server.patches import stay_local
 from app.stage import session
 from app.stage.run import Run
 from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY, Setup, all_knobs
-from app.stage.stage import HERE
-from app.ui.colours import COLOURS, OWN_COLOURS, colours_of
+from app.ui.colours import looks_of
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
 
@@ -282,18 +282,45 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         assert background["curve"] or (len(background["contours"]) >= 8 and background["image"])
 
 
-def test_svgd_and_smi_have_their_colours_on_every_page():
-    assert [colours_of(m) for m in (["smi"], ["vi", "map"], ["annealed", "smi", "vi"])] == [[1], [0, 1], [2, 1, 0]]
-    assert colours_of(["svgd", "svgd", "smi", "vi"]) == [0, 2, 1, 3] and len(set(colours_of(["map"] * 9))) == 9
+def test_every_method_has_its_own_look_on_every_page():
+    assert len({look for look in looks_of(list(METHODS))}) == len(METHODS)
+    facts = {name: METHODS[name].facts for name in METHODS}
+    for names in (["smi"], ["vi", "map"], ["annealed", "smi", "vi"], list(METHODS)):
+        assert looks_of(names) == [(facts[name].colour, facts[name].marker) for name in names]
+    own = facts["svgd"].colour, facts["svgd"].marker
+    first, second, third = looks_of(["svgd", "svgd", "smi"])
+    assert first == own and third.colour == facts["smi"].colour and second.colour not in (own[0], third.colour)
+    assert len(set(looks_of(["map"] * 9))) == 9 and len(looks_of(["map"] * 200)) == 200
     cards = SideBySide(()).scene([Spec("gaussian", method=method) for method in ("smi", "svgd")])["cards"]
-    assert [card["accent"] for card in cards] == [1, 0]
+    assert [card["accent"] for card in cards] == [facts["smi"].colour, facts["svgd"].colour]
     series = {name: Series(name, None, 20, None, None, None, None) for name in ("vi", "smi", "svgd")}
     chart = Chart(True, print)
     chart.take(Grid(), tuple(series.values()), "marginal_variance", "dim")
-    of_the_stage = re.search(r'accents: \["(.*?)", "(.*?)", "(.*?)"\]', (HERE / "draw.js").read_text()).groups()
-    for name in ("svgd", "smi"):
-        assert COLOURS[OWN_COLOURS[name]] == COLOUR_OF[name] == chart._look(series[name])[0]
-    assert of_the_stage == COLOURS[:3]
+    for name in series:
+        assert facts[name].colour == COLOUR_OF[name] == chart.looks[series[name]].colour
+        assert facts[name].marker == chart.looks[series[name]].marker == LOOKS[name].marker
+
+
+def test_a_new_method_is_on_the_pages_with_no_other_edit():
+    METHODS.register(
+        "mine",
+        label="Mine",
+        reference="a test",
+        guides=("point",),
+        kernel=False,
+        law=lambda d, n, knobs: d / n,
+        colour="#123456",
+        marker="star",
+    )(METHODS["ensemble"].make)
+    METHODS.register("plain", label="Plain", reference="a test", guides=("point",), kernel=False)(METHODS["map"].make)
+    try:
+        grid = Grid(("svgd", "mine", "plain"), (40,))
+        series = [one for one in all_series(grid, "dim") if one.method == "mine"]
+        assert [law_at(one, "sample_variance", 40, 20) for one in series] == [2.0]
+        svgd, mine, plain = looks_of(["svgd", "mine", "plain"])
+        assert mine == ("#123456", "star") and plain.colour not in (svgd.colour, mine.colour)
+    finally:
+        del METHODS._entries["mine"], METHODS._entries["plain"]
 
 
 def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch):

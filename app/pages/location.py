@@ -16,7 +16,7 @@ from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
 from app.ui import link
-from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
+from stein_core import DIAGNOSTICS, METHODS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
@@ -72,7 +72,7 @@ class Spaces(Cards):
             card(
                 title,
                 [DIAGNOSTICS[name] for name in names],
-                accent=1 - method,
+                accent=METHODS[("smi", "svgd")[method]].facts.colour,
                 edit=not scales,
                 background=background_of(self.axis) if scales else 0,
                 note="Point masses have no scale." if scales and not specs[0].has_density else "",

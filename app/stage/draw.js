@@ -3,12 +3,18 @@
 // SVG reader knows.
 const THEMES = {
   light: {page: "#ffffff", ink: "#1c2733", muted: "#5a6675", line: "#c9d0d8", shade: [52, 73, 102], contour: "#6b7c93",
-    attract: "#0072B2", repulse: "#D55E00", accents: ["#009E73", "#CC79A7", "#E69F00"]},
+    attract: "#0072B2", repulse: "#D55E00", lift: 0},
   dark: {page: "#121417", ink: "#e8ecf1", muted: "#9aa7b5", line: "#3a4450", shade: [148, 176, 214], contour: "#8496ad",
-    attract: "#56B4E9", repulse: "#FF8A50", accents: ["#2FC79A", "#E39AC4", "#F0C04A"]},
+    attract: "#56B4E9", repulse: "#FF8A50", lift: 0.2},
 };
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
 const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 26, CROWD = 500, CAP = 0.15, PALE = 5;
+
+// A method's colour on a theme: on a dark page nearer to white by the share `lift`.
+function lifted(color, lift) {
+  const part = i => Math.round(parseInt(color.slice(i, i + 2), 16) * (1 - lift) + 255 * lift).toString(16).padStart(2, "0");
+  return `#${part(1)}${part(3)}${part(5)}`;
+}
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";

@@ -7,8 +7,7 @@ import numpy as np
 from app.server.folders import ASSETS
 from app.stage.scene import density
 from app.stage.setup import Setup
-from app.ui.colours import COLOURS, OWN_COLOURS
-from stein_core import Frame, Stepper, compile
+from stein_core import METHODS, Frame, Stepper, compile
 
 FILE = ASSETS / "particles.svg"
 SETUP = Setup(
@@ -57,7 +56,7 @@ def panel(method: str, left: float) -> str:
     )
     where = np.array([to_pixels(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
-    colour = COLOURS[OWN_COLOURS[method]]
+    colour = METHODS[method].facts.colour
     points = not stepper.spec.has_density
     marks = "".join(moving(where[i], None if points else sizes[i], colour) for i in range(len(where)))
     clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
-from app.ui.colours import colours_of
+from app.ui.colours import looks_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
 
@@ -46,8 +46,8 @@ class SideBySide(Cards):
     def scene(self, specs: Sequence[Spec]) -> dict:
         return {
             "cards": [
-                card(METHODS[spec.method].label, self.metrics, accent=i)
-                for i, spec in zip(colours_of([spec.method for spec in specs]), specs)
+                card(METHODS[spec.method].label, self.metrics, accent=look.colour)
+                for look, spec in zip(looks_of([spec.method for spec in specs]), specs)
             ],
             "backgrounds": [density(specs[0].target, specs[0].dim)],
         }
@@ -71,7 +71,7 @@ def live() -> list[Entry]:
 
 
 def card(
-    title: str, metrics: Sequence[Entry], *, accent: int, background: int = 0, edit: bool = True, note: str = ""
+    title: str, metrics: Sequence[Entry], *, accent: str, background: int = 0, edit: bool = True, note: str = ""
 ) -> dict:
     """Return one of a scene's "cards"; see `stage.Stage`."""
     read_outs = [{"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics]

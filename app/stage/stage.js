@@ -123,7 +123,7 @@ export function render({model, el}) {
     cards.forEach(card => {
       card.canvas.style.height = `${h}px`;
       card.ctx = sizedCanvas(card.canvas, w, h, ratio);
-      card.color = theme().accents[card.accent];
+      card.color = lifted(card.accent, theme().lift);
       for (const readout of card.readouts) {
         readout.w = readout.spark.clientWidth;
         readout.h = readout.spark.clientHeight;

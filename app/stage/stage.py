@@ -52,7 +52,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
     A card is a dict of
         title: text.
         background: index of its first background.
-        accent: index of its colour.
+        accent: its colour.
         edit: whether a click adds a particle.
         note: text in its middle, or "".
         metrics: [{"name", "label", "log", "help"}] of its read-outs.

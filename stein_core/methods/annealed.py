@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from stein_core.forces import Forces, flow, interact
 from stein_core.knobs import Knob
-from stein_core.methods.svgd import ALPHA
+from stein_core.methods.svgd import ALPHA, law, limit
 from stein_core.registry import METHODS
 
 KNOBS = (
@@ -33,6 +33,13 @@ def schedule(step, horizon, cycles, power):
     knobs=KNOBS,
     least=lambda knobs: knobs["method.horizon"],
     stack="svgd",
+    law=law,  # it ends as plain SVGD
+    limit=limit,
+    simplex=True,
+    colour="#E69F00",
+    marker="triangle",
+    wave=2,
+    narrows=True,
 )
 def annealed(problem, *, alpha, horizon, cycles, power):
     "The attraction is switched off and on in cycles, so that repulsion can carry particles to other modes."

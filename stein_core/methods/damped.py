@@ -1,8 +1,11 @@
 """Damped SVGD."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
+from stein_core import theory
 from stein_core.forces import flow, interact
 from stein_core.kernel_sums import is_inner
 from stein_core.knobs import Knob
@@ -43,8 +46,25 @@ KNOBS = (
 )
 
 
+def law(d, n, knobs):
+    "The variance at the regular simplex with the damping's factor; NaN for a damping rule of somebody's own."
+    kernel, rule, alpha = (knobs[name] for name in ("kernel.name", "bandwidth.rule", "method.alpha"))
+    factors = {"ba": theory.damping(d / n, kernel), "free": knobs["method.lambda_"]}
+    factor = factors.get(knobs["method.damping"], math.nan)
+    return theory.simplex_variance(d, n, kernel, rule, alpha, damping=factor) if math.isfinite(factor) else math.nan
+
+
 @METHODS.register(
-    "damped", label="Damped SVGD", reference="Ba et al. 2022, eq. 5", guides=("point",), knobs=KNOBS, stack="svgd"
+    "damped",
+    label="Damped SVGD",
+    reference="Ba et al. 2022, eq. 5",
+    guides=("point",),
+    knobs=KNOBS,
+    stack="svgd",
+    law=law,
+    simplex=True,
+    colour="#D55E00",
+    marker="inverted_triangle",
 )
 def damped(problem, *, alpha, damping, lambda_):
     "SVGD in which a particle's attraction by its own score is weakened by lambda, which undoes the collapse."

@@ -5,7 +5,14 @@ from stein_core.registry import METHODS
 
 
 @METHODS.register(
-    "ensemble", label="Deep ensemble", reference="D'Angelo et al. 2021, eq. 3", guides=("point",), kernel=False
+    "ensemble",
+    label="Deep ensemble",
+    reference="D'Angelo et al. 2021, eq. 3",
+    guides=("point",),
+    kernel=False,
+    colour="#56B4E9",
+    marker="hex",
+    wave=6,
 )
 def ensemble(problem):
     "Every point climbs alone (kernel = identity, alpha = 0): all variance comes from where they started."

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from stein_core import theory
 from stein_core.forces import Forces, gradients
 from stein_core.registry import METHODS
 from stein_core.types import Method, State
@@ -16,6 +17,9 @@ from stein_core.types import Method, State
     kernel=False,
     noisy=lambda choices: True,
     stages=1,
+    law=lambda d, n, knobs: theory.langevin_variance(knobs["method.step_size"]),
+    colour="#0072B2",
+    marker="triangle_pin",
     least=lambda knobs: 10 / knobs["method.step_size"],
 )
 def langevin(problem):

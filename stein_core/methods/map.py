@@ -4,7 +4,16 @@ from stein_core.forces import climb
 from stein_core.registry import METHODS
 
 
-@METHODS.register("map", label="MAP", reference="Liu & Wang 2016, sec. 3.2", guides=("point",), single=True)
+@METHODS.register(
+    "map",
+    label="MAP",
+    reference="Liu & Wang 2016, sec. 3.2",
+    guides=("point",),
+    single=True,
+    colour="#D55E00",
+    marker="star",
+    wave=5,
+)
 def map(problem):
     "One point climbs to the mode of the model's own density, without the log-Jacobian of constrained parameters."
     return climb(problem, problem.target.log_joint)

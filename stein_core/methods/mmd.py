@@ -1,8 +1,11 @@
 """MMD-descent: gradient descent on the maximum mean discrepancy to the target."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
+from stein_core import theory
 from stein_core.distances import squared_distances
 from stein_core.forces import Forces, distances_and_bandwidth, flow
 from stein_core.kernel_sums import kernel_forces
@@ -76,6 +79,27 @@ KNOBS = (
 )
 
 
+def has_law(knobs) -> bool:
+    "Whether these knobs are those of the exact laws."
+    chosen = knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.driving"]
+    return chosen == ("rbf", "median", "closed_form")
+
+
+def law(d, n, knobs):
+    "The variance at the regular simplex, see `theory.mmd_variance`."
+    return theory.mmd_variance(d, n) if has_law(knobs) else math.nan
+
+
+def limit(d, n, knobs):
+    "Ba et al. 2022, Prop. 7, with 1/(n-1)."
+    return theory.proposition_7(d, n) * n / (n - 1) if has_law(knobs) and n > 1 else math.nan
+
+
+def exact_force(target, kernel):
+    "The driving force in closed form where it holds."
+    return {"method.driving": "closed_form"} if (target, kernel) == ("gaussian", "rbf") else {}
+
+
 @METHODS.register(
     "mmd",
     label="MMD-descent",
@@ -85,6 +109,12 @@ KNOBS = (
     exact=True,
     check=check,
     noisy=noisy,
+    law=law,
+    limit=limit,
+    simplex=True,
+    exact_force=exact_force,
+    colour="#56B4E9",
+    marker="square_pin",
 )
 def mmd(problem, *, driving, redraw, samples):
     """Particles pulled by true samples of the target, which only a target with an exact sampler has, and repelled by

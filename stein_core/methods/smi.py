@@ -12,7 +12,15 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
 
 
 @METHODS.register(
-    "smi", label="SMI", reference="SMI paper, eq. 9", guides=("normal", "point", "normal_twice"), knobs=(ALPHA, SCALE)
+    "smi",
+    label="SMI",
+    reference="SMI paper, eq. 9",
+    guides=("normal", "point", "normal_twice"),
+    knobs=(ALPHA, SCALE),
+    colour="#CC79A7",
+    marker="square",
+    wave=3,
+    narrows=False,
 )
 def smi(problem, *, alpha, force_scale):
     "Each particle is a whole distribution; their mixture climbs the ELBO, and repulsion keeps them apart."

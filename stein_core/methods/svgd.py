@@ -1,5 +1,8 @@
 """Stein variational gradient descent."""
 
+import math
+
+from stein_core import theory
 from stein_core.forces import flow, interact
 from stein_core.knobs import Knob
 from stein_core.registry import METHODS
@@ -7,8 +10,31 @@ from stein_core.registry import METHODS
 ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsion; 1 is the method as published")
 
 
+def law(d, n, knobs):
+    "The variance at the regular simplex, see `theory.simplex_variance`."
+    return theory.simplex_variance(d, n, knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.alpha"])
+
+
+def limit(d, n, knobs):
+    "Ba et al. 2022, Cor. 6, for the IMQ kernel and rule `fixed`."
+    chosen = knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.alpha"]
+    return theory.corollary_6(d, n) if chosen == ("imq", "fixed", 1.0) else math.nan
+
+
 @METHODS.register(
-    "svgd", label="SVGD", reference="Liu & Wang 2016, eq. 8", guides=("point",), knobs=(ALPHA,), stack="svgd"
+    "svgd",
+    label="SVGD",
+    reference="Liu & Wang 2016, eq. 8",
+    guides=("point",),
+    knobs=(ALPHA,),
+    stack="svgd",
+    law=law,
+    limit=limit,
+    simplex=True,
+    colour="#009E73",
+    marker="circle",
+    wave=1,
+    narrows=True,
 )
 def svgd(problem, *, alpha):
     "Point particles attracted by their kernel-averaged scores and repelled by the kernel's gradient."

@@ -4,7 +4,16 @@ from stein_core.forces import climb
 from stein_core.registry import METHODS
 
 
-@METHODS.register("vi", label="VI", reference="SMI paper, app. A.3.2", guides=("normal",), single=True)
+@METHODS.register(
+    "vi",
+    label="VI",
+    reference="SMI paper, app. A.3.2",
+    guides=("normal",),
+    single=True,
+    colour="#0072B2",
+    marker="diamond",
+    wave=4,
+)
 def vi(problem):
     "One guide climbs the ELBO: SMI with a single particle, where nothing interacts."
     return climb(problem)

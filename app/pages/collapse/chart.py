@@ -21,11 +21,9 @@ from bokeh.plotting import figure
 from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
 from app.pages.collapse.laws import Curve
 from app.pages.collapse.series import Point, Series, names_of, place
-from app.ui.colours import COLOURS, GREY, TICKS, colours_of
+from app.ui.colours import GREY, TICKS, looks_of
 from stein_core import FORCE_SCALES
 
-# With 7 colours these are 56 series that differ.
-MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star", "hex", "plus")
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
 TOOLTIP = """<div style="font-size: 12px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
@@ -144,7 +142,7 @@ class Chart:
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
         """Prepare for another grid or view. The figure is empty until `show`."""
         self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
-        self.looks = dict(zip(series, colours_of([one.method for one in series])))
+        self.looks = dict(zip(series, looks_of([one.method for one in series])))
         made = self.figure
         made.title.text = grid.common()
         made.xaxis.axis_label, made.yaxis.axis_label = AXES[axis], QUANTITIES[quantity][1]
@@ -177,10 +175,6 @@ class Chart:
             mantissas = (1, 2, 5) if end / start > 30 else (1, 1.2, 1.5, 2, 3, 4, 5, 7)
             self.figure.yaxis[0].ticker.ticks = [m * 10.0**k for k in range(-12, 7) for m in mantissas]
 
-    def _look(self, series: Series) -> tuple[str, str]:
-        i = self.looks[series]
-        return COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-
     def _x(self, point: Point) -> float:
         """Return the x coordinate of a point. Points of different series at the same x stand side by side."""
         middle = (len(self.order) - 1) / 2
@@ -199,7 +193,7 @@ class Chart:
         self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
         columns = {name: [] for name in POINTS}
         for point in self.shown:
-            colour, marker = self._look(point.series)
+            colour, marker = self.looks[point.series]
             law = laws.get((point.series, point.d, point.n), np.nan)
             stops = {
                 end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")
@@ -233,8 +227,8 @@ class Chart:
         self.lines.data = {
             "xs": [c.xs for c in lines] + [xs for _, xs, _ in joined],
             "ys": [c.ys for c in lines] + [ys for _, _, ys in joined],
-            "colour": [self._look(c.series)[0] if c.series else GREY for c in lines]
-            + [self._look(s)[0] for s, _, _ in joined],
+            "colour": [self.looks[c.series].colour if c.series else GREY for c in lines]
+            + [self.looks[s].colour for s, _, _ in joined],
             "dash": [DASHES[c.kind] for c in lines] + ["dotted"] * len(joined),
             "width": [2.0 if c.series or c.kind == "exact" else 1.5 for c in lines] + [1.0] * len(joined),
         }

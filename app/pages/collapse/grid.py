@@ -101,15 +101,15 @@ class Grid:
         """The arguments of `variance_collapse`, one dict for each setting that it does not multiply out itself."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("force_scales", "knobs")}
         calls = []
-        for scale in self.force_scales if "smi" in self.methods else ("paper",):
+        scaled = any(knob.name == "force_scale" for method in self.methods for knob in METHODS[method].knobs)
+        groups: dict[tuple, list[str]] = {}  # kernels that take the same knobs
+        for kernel in self.kernels:
+            exact = exact_knobs(self.methods, self.target, kernel)
+            groups.setdefault(tuple(exact.items()), []).append(kernel)
+        for scale in self.force_scales if scaled else ("paper",):
             knobs = dict(self.knobs) if scale == "paper" else {**dict(self.knobs), "method.force_scale": scale}
-            if "mmd" in self.methods and has_exact_force(self.target, self.kernels):
-                calls.append({**plain, "kernels": ("rbf",), "knobs": {"method.driving": "closed_form", **knobs}})
-                others = tuple(kernel for kernel in self.kernels if kernel != "rbf")
-            else:
-                others = self.kernels
-            if others:
-                calls.append({**plain, "kernels": others, "knobs": knobs})
+            for exact, kernels in groups.items():
+                calls.append({**plain, "kernels": tuple(kernels), "knobs": {**dict(exact), **knobs}})
         return calls
 
     def recipes(self) -> dict[str, Recipe]:
@@ -157,20 +157,20 @@ def _recipes(grid: Grid) -> dict[str, Recipe]:
     return {key_of(recipe, STOP): recipe for recipe in found}
 
 
-def has_exact_force(target: str, kernels: tuple[str, ...]) -> bool:
-    """Whether MMD-descent is pulled by its exact force, and so has a law; elsewhere target samples pull."""
-    return target == "gaussian" and "rbf" in kernels
+def exact_knobs(methods: tuple[str, ...], target: str, kernel: str) -> dict[str, Any]:
+    """The knobs for which the methods' forces are exact there, so that they have laws."""
+    return {k: v for method in methods for k, v in METHODS[method].facts.exact_force(target, kernel).items()}
 
 
 def other_knobs(methods: tuple[str, ...], target: str, kernels: tuple[str, ...]) -> dict[str, Knob]:
     """The methods' own knobs that no list of a Grid sets, each with its default there."""
     found = {}
+    exact = {k: v for kernel in kernels for k, v in exact_knobs(methods, target, kernel).items()}
     for method in methods:
         for knob in METHODS[method].knobs:
-            exact = (method, knob.name) == ("mmd", "driving") and has_exact_force(target, kernels)
             if knob.name not in ("alpha", "force_scale"):
                 name = f"method.{knob.name}"
-                found[name] = replace(knob, name=name, default="closed_form" if exact else knob.default)
+                found[name] = replace(knob, name=name, default=exact.get(name, knob.default))
     return found
 
 

@@ -11,10 +11,9 @@ from app.pages.collapse.grid import STOP, Grid, true_variance
 from app.pages.collapse.series import Series, all_series, place
 from stein_core import METHODS, theory
 from stein_core.recipe import COMMON
+from stein_core.registry import Entry
 
-SIMPLEX = ("svgd", "annealed", "damped", "mmd")  # methods whose particles end as a regular simplex
 STOPS = 40  # of a curve, geometrically
-FREE = {knob.name: knob.default for knob in METHODS["damped"].knobs}["lambda_"]
 STEP_SIZE = {knob.name: knob.default for knob in COMMON}["method.step_size"]
 
 
@@ -31,37 +30,28 @@ class Curve(NamedTuple):
 
 
 @lru_cache(maxsize=20_000)
+def _end(entry: Entry, exact: bool, d: int, n: int, kernel, rule, alpha, knobs: tuple) -> float:
+    """The variance, 1/(n-1), by the method's law or, if not `exact`, by the limit of a paper."""
+    facts = entry.facts
+    stages = min(STOP.stages, facts.stages or STOP.stages)
+    given = {
+        **{f"method.{knob.name}": knob.default for knob in entry.knobs},
+        **facts.exact_force("gaussian", kernel),
+        "method.step_size": STEP_SIZE * 0.1 ** (stages - 1),  # what a sweep ends with
+        **{name: value for name, value in knobs if name != "method.step_size"},
+        "method.alpha": alpha,
+        "kernel.name": kernel,
+        "bandwidth.rule": rule,
+    }
+    return (facts.law if exact else facts.limit)(d, n, given)
+
+
 def variance_law(
     method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None, knobs: tuple = ()
 ) -> float:
     """The variance, 1/(n-1), that a method ends with on a standard normal; NaN where no exact law is known. knobs: those
     of Grid.knobs."""
-    knobs = dict(knobs)
-    if method in ("svgd", "annealed"):  # annealing ends as plain SVGD
-        return theory.simplex_variance(d, n, kernel, rule, alpha)
-    if method == "damped":
-        factors = {"ba": theory.damping(d / n, kernel), "free": knobs.get("method.lambda_", FREE)}
-        factor = factors.get(knobs.get("method.damping", "ba"), np.nan)
-        return theory.simplex_variance(d, n, kernel, rule, alpha, damping=factor) if np.isfinite(factor) else np.nan
-    if method == "mmd" and (kernel, rule, knobs.get("method.driving", "closed_form")) == (
-        "rbf",
-        "median",
-        "closed_form",
-    ):
-        return theory.mmd_variance(d, n)
-    if method == "langevin":
-        stages = min(STOP.stages, METHODS[method].facts.stages or STOP.stages)
-        return theory.langevin_variance(STEP_SIZE * 0.1 ** (stages - 1))  # what a sweep ends with
-    return np.nan
-
-
-def variance_limit(method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None) -> float:
-    """The variance, 1/(n-1), that Ba et al. predict, where it is not just `variance_law`; else NaN."""
-    if method in ("svgd", "annealed") and (kernel, rule, alpha) == ("imq", "fixed", 1.0):
-        return theory.corollary_6(d, n)
-    if method == "mmd" and (kernel, rule) == ("rbf", "median") and n > 1:
-        return theory.proposition_7(d, n) * n / (n - 1)
-    return np.nan
+    return _end(METHODS[method], True, d, n, kernel, rule, alpha, knobs)
 
 
 def quantity_of(quantity: str, method: str, variance: float, d: int, n: int) -> float:
@@ -70,7 +60,7 @@ def quantity_of(quantity: str, method: str, variance: float, d: int, n: int) -> 
         return variance
     if quantity == "marginal_variance":
         return variance * (n - 1) / n
-    if method in SIMPLEX and n <= d + 1:
+    if METHODS[method].facts.simplex and n <= d + 1:
         if quantity == "covariance_error":  # n - 1 equal eigenvalues, and d - n + 1 zeros
             return np.sqrt((n - 1) * (variance * d / n - 1) ** 2 + d - n + 1)
         if quantity == "overlap":  # <x_i, x_j> = -variance d / n
@@ -91,10 +81,8 @@ def law_at(series: Series, quantity: str, d: int, n: int, knobs: tuple = ()) -> 
 
 
 def limit_at(series: Series, quantity: str, d: int, n: int, knobs: tuple = ()) -> float:
-    """Ba et al.'s prediction at one point of a series, where it is not just `law_at`; else NaN. It is for the exact force."""
-    if series.method == "mmd" and dict(knobs).get("method.driving", "closed_form") != "closed_form":
-        return np.nan
-    variance = variance_limit(series.method, d, n, series.kernel, series.rule, series.alpha)
+    """A paper's prediction at one point of a series, where it is not just `law_at`; else NaN."""
+    variance = _end(METHODS[series.method], False, d, n, series.kernel, series.rule, series.alpha, knobs)
     return quantity_of(quantity, series.method, variance, d, n)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.collapse.laws import SIMPLEX, variance_law
+from app.pages.collapse.laws import variance_law
 from app.pages.collapse.recording import Figures, Recording, record
 from app.pages.collapse.series import Point
 from app.server.background import RECORDERS, STOPPING, Breaks, giving_way, in_background
@@ -149,7 +149,7 @@ def link_of(recipe: Recipe) -> str:
 def goals_of(point: Point) -> tuple[float | None, float | None]:
     """|x| / sqrt(d) and the cosine of pairs at the regular simplex, where the law says that a run ends there; else None."""
     series, d, n, row = point.series, point.d, point.n, point.rows[0]
-    if series.method not in SIMPLEX or not 2 <= n <= d + 1 or row["target"] != "gaussian":
+    if not METHODS[series.method].facts.simplex or not 2 <= n <= d + 1 or row["target"] != "gaussian":
         return None, None
     knobs = tuple(canonical(Recipe.from_dict(row["recipe"]))["knobs"].items())
     variance = variance_law(series.method, d, n, series.kernel, series.rule, series.alpha, knobs)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import lru_cache
+from itertools import product
 from typing import Any, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
-from app.pages.collapse.grid import STOP, Grid, text_of
+from app.pages.collapse.grid import Grid, text_of
 from stein_core import FORCE_SCALES, METHODS
-from stein_core.sweep.grids import idle_knobs, row_of
+from stein_core.sweep.grids import idle_knobs
 
 
 class Series(NamedTuple):
@@ -62,7 +62,8 @@ class Point(NamedTuple):
 def series_of(row: Mapping[str, Any], axis: str) -> Series:
     """The series that a row belongs to."""
     knobs = row["recipe"]["knobs"]
-    scale = knobs.get("method.force_scale", "paper") if row["method"] == "smi" else None
+    scales = {knob.default for knob in METHODS[row["method"]].knobs if knob.name == "force_scale"}
+    scale = knobs.get("method.force_scale", *scales) if scales else None
     along = (row["dim"], None) if axis == "particles" else (None, row["particles"])
     idle = idle_knobs(row["method"])  # a stored row may have any value there
     kernel, rule = (
@@ -96,15 +97,23 @@ def place(axis: str, d: float, n: float) -> float:
     return {"dim": d, "gamma": d / n, "particles": n}[axis]
 
 
-@lru_cache(maxsize=64)
 def all_series(grid: Grid, axis: str) -> tuple[Series, ...]:
     """Every series that the grid gives, in the order of its methods, whether there are rows of it or not."""
     found = {}
-    for recipe in grid.recipes().values():
-        if axis == "dim" or not METHODS[recipe.spec.method].facts.single:
-            row = row_of(recipe, STOP, {"stopped": "", "steps": 0, "seconds": 0, "metrics": {}, "changes": []})
-            found.setdefault(series_of(row, axis))
-    return tuple(sorted(found, key=lambda s: grid.methods.index(s.method)))
+    for method in grid.methods:
+        entry = METHODS[method]
+        if axis != "dim" and entry.facts.single:
+            continue
+        own, idle = {knob.name for knob in entry.knobs}, idle_knobs(method)
+        counts = (1,) if entry.facts.single else grid.particles
+        along = [(d, None) for d in grid.dims] if axis == "particles" else [(None, n) for n in counts]
+        alphas = grid.alphas if "alpha" in own else (None,)
+        kernels = (None,) if "kernel.name" in idle else grid.kernels
+        rules = (None,) if "bandwidth.rule" in idle else grid.rules
+        scales = grid.force_scales if "force_scale" in own else (None,)
+        for scale, (d, n), *rest in product(scales, along, alphas, kernels, rules):
+            found[Series(method, d, n, *rest, scale)] = None
+    return tuple(found)
 
 
 def names_of(series: Iterable[Series]) -> dict[Series, str]:

@@ -74,13 +74,15 @@ class Settings:
             made.value = (
                 value if name == "target" else list(value) if isinstance(made, pmui.MultiChoice) else text_of(value)
             )
-        self.inputs["force_scales"].visible = "smi" in grid.methods
+        self.inputs["force_scales"].visible = any(
+            knob.name == "force_scale" for method in grid.methods for knob in METHODS[method].knobs
+        )
         here, chosen = other_knobs(grid.methods, grid.target, grid.kernels), dict(grid.knobs)
         for name, made in self.others.items():
             made.visible = name in here
             if name in here:
                 set_value(made, here[name], chosen.get(name, here[name].default))
-        self.cost.visible = "resampled" in grid.methods
+        self.cost.visible = any(METHODS[method].facts.rounds for method in grid.methods)
         self.more.visible = bool(here)
         self.quiet = False
 

@@ -15,7 +15,7 @@ from app.ui.job_bar import BUTTON
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core.experiments.wave import WIDTHS
 
-ORDER = (
+FIRST = (
     "method.particles",
     "method.step_size",
     "method.alpha",
@@ -68,7 +68,7 @@ class Controls:
         self.draws.param.watch(lambda event: moved(draws=event.new), "value")
         self.knobs = {
             name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value}))
-            for name in ORDER
+            for name in dict.fromkeys((*FIRST, *all_knobs()))
         }
         self.knobs["method.particles"].end = MOST
         rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.pages.wave.measures import Evaluation, evaluate
 from app.pages.wave.run import WaveRun, first_step
-from app.pages.wave.setup import STEPS, WaveSetup, label_of
+from app.pages.wave.setup import STEPS, WaveSetup, effort, label_of
 from app.pages.wave.stage import pack
 from app.server.background import Threads
 from app.server.errors import note
@@ -27,7 +27,6 @@ SLICE = 0.05  # seconds of training between two looks at the commands
 INTERVAL = 0.12  # seconds between two frames
 LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 MORE = 3000  # steps that a change of the data is answered with, once training had ended
-QUICK_FIRST = ("map", "ensemble", "svgd", "annealed", "vi", "smi")  # order of compiling: something moves early
 
 COMPILERS = Threads(2, "compile-wave")
 Key = tuple[Spec, int]  # of a program: its Spec and the rows of its data
@@ -213,7 +212,7 @@ class WaveSession(Player):
     def _keys(self) -> dict[str, Key]:
         """The program that each method of the setup needs, what compiles quickly first."""
         setup = self._setup
-        return {name: (setup.spec(name), setup.rows) for name in sorted(setup.methods, key=QUICK_FIRST.index)}
+        return {name: (setup.spec(name), setup.rows) for name in sorted(setup.methods, key=effort)}
 
     def _compile(self, method: str, setup: WaveSetup, deliver: Callable[..., None]):
         """On a compiler thread: everything that the worker will call, so that it never waits for a compile."""

@@ -10,12 +10,14 @@ from typing import Any, Mapping
 
 from app.server.limits import LIMITS
 from app.ui import link
-from stein_core import METHODS, Knob, Recipe, Spec
+from stein_core import GUIDES, METHODS, Knob, Recipe, Spec
 from stein_core.errors import unknown
 from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
 from stein_core.knobs import ROWS
 
-SHOWN = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # the methods of the page, in order
+SHOWN = tuple(
+    e.name for e in sorted(METHODS.entries(), key=lambda entry: entry.facts.wave) if e.facts.wave
+)  # the methods of the page, in order
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
@@ -213,6 +215,12 @@ def used_by(method: str) -> set[str]:
 def label_of(method: str) -> str:
     """A method's name on screen."""
     return METHODS[method].label
+
+
+def effort(method: str) -> tuple[bool, bool]:
+    """Sort key: a method of points, and one without a kernel, compiles sooner."""
+    facts = METHODS[method].facts
+    return GUIDES[facts.guides[0]].facts.has_density, facts.interacts
 
 
 def read_points(text: str | bytes) -> Points:

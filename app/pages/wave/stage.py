@@ -14,14 +14,14 @@ from app.pages.wave.nuts import Compared
 from app.pages.wave.setup import SHOWN, WaveSetup, label_of
 from app.server.loop import Unbusy
 from app.server.messages import CheckedMessages, flag, number, one_of, pairs, whole
-from app.ui.colours import COLOURS, colours_of
+from app.ui.colours import looks_of
 from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
 STAGE = HERE.parents[1] / "stage"
 SCRIPTS = ("svg.js", "draw.js", "background.js")  # of the stage
-COLOUR_OF = {name: COLOURS[i] for name, i in zip(SHOWN, colours_of(SHOWN))}
+COLOUR_OF = {name: look.colour for name, look in zip(SHOWN, looks_of(SHOWN))}
 
 
 def pack(row: int, step: int, methods: dict[str, Evaluation]) -> np.ndarray:

@@ -11,13 +11,15 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from app.pages.wave.setup import SHOWN, TWO_ROWS, label_of
-from app.pages.wave.stage import COLOUR_OF
 from app.server.folders import ASSETS
-from app.ui.colours import GREY, TICKS
+from app.ui.colours import GREY, TICKS, looks_of
+from stein_core import METHODS
 from stein_core.experiments.wave import dim_of
 
-MARKERS = dict(zip(SHOWN, ("circle", "square", "triangle", "diamond", "star", "hex")))
-CLAIM = {"svgd": True, "annealed": True, "smi": False}  # SMI paper: does the band narrow from h = 5 to h = 100?
+LOOKS = dict(zip(SHOWN, looks_of(SHOWN)))
+CLAIM = {
+    e.name: e.facts.narrows for e in METHODS.entries() if e.facts.narrows is not None
+}  # of the SMI paper, h = 5 to h = 100
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 
 Spread = tuple[float, float]  # mean and standard deviation over the seeds
@@ -91,12 +93,12 @@ class Widths:
             return known
 
         for name in SHOWN:
-            look = COLOUR_OF[name], MARKERS[name]
+            look = LOOKS[name]
             old = series(shipped.get(name, {}), *look, 0.3, label_of(name))
             new = series({dim: (width, 0.0) for dim, width in here.get(name, {}).items()}, *look, 1.0, label_of(name))
             joined = old or new
             lines["xs"].append(list(joined)), lines["ys"].append([mean for mean, _ in joined.values()])
-            lines["colour"].append(COLOUR_OF[name])
+            lines["colour"].append(LOOKS[name].colour)
         known = series({dim: (width, 0.0) for dim, width in nuts.items()}, GREY, "x", 1.0, "NUTS")
         (
             lines["xs"].append(list(known)),
