@@ -16,7 +16,7 @@ from panel.viewable import Viewable
 
 from app.lesson.host import Place, placed
 from app.lesson.output import Output
-from app.server.background import STOPPING, Left, Threads, beside
+from app.server.background import STOPPING, Cancelled, Threads, background_work
 from app.server.folders import NOTEBOOKS
 
 log = logging.getLogger(__name__)
@@ -136,9 +136,9 @@ class Reading:
                 index = self._next
             if self.lesson.cells[index].code:
                 try:
-                    with placed(self.place), beside(self._unwanted):
+                    with placed(self.place), background_work(self._unwanted):
                         result = run(self.lesson.cells[index].source, self._namespace)
-                except Left:
+                except Cancelled:
                     continue
                 self.place.later(lambda index=index, result=result: self.told(index, result))
                 if isinstance(result.shown, Output):  # while the cell before it is read

@@ -1,4 +1,4 @@
-"""The reference that approximations are compared with: NumPyro's NUTS on a Target, with progress and cancel."""
+"""The reference that approximations are compared with: NumPyro's NUTS on a Target, with progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stein_core.recipe import Spec, check_knobs, target_of
 from stein_core.registry import TARGETS
 from stein_core.runner import make_room
 
-CHUNK_SECONDS = 0.1  # of the warm-up between two reports, and two chances to stop
+CHUNK_SECONDS = 0.1  # of the warm-up between two reports
 MOST = 10**6  # steps
 
 
@@ -35,13 +35,12 @@ def run_nuts(
     seed: int = 0,
     spread: float = 1.0,
     report: Callable[[int, int, float], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> np.ndarray | None:
-    """Function values at x (k,) of every draw, (chains, samples, k), of a regression target; None if cancelled.
+) -> np.ndarray:
+    """Function values at x (k,) of every draw, (chains, samples, k), of a regression target.
 
     knobs: the target's own, "target.noise" say. Each chain starts at a draw of N(0, (spread target.scale)^2) and adapts
     on its own for `warmup` steps. report: (steps done, steps in all, seconds left), at most ten times a second
-    while it warms up, then after every step. cancelled: asked as often, and may take its time to answer.
+    while it warms up, then after every step.
     Raises ValueError for a target without a regression function, for knobs or numbers out of range, and where memory or
     memory maps run short.
     """
@@ -80,8 +79,6 @@ def run_nuts(
 
         values, done, total, chunk, began = [], 0, warmup + samples, 1, time.perf_counter()
         while done < total:
-            if cancelled():
-                return None
             before = time.perf_counter()
             steps = min(chunk, warmup - done) if done < warmup else 1
             states = jax.block_until_ready(advance(states, steps))
@@ -103,11 +100,13 @@ class Reference(NamedTuple):
     about: dict[str, Any]
 
 
-def save_reference(path: str | Path, reference: Reference, draws: int = 150) -> None:
-    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain. R-hat has to be computed
-    before: `about` carries it."""
-    keep = np.linspace(0, reference.values.shape[1] - 1, min(draws, reference.values.shape[1])).round().astype(int)
-    values = reference.values[:, keep].astype(np.float16)
+def save_reference(path: str | Path, reference: Reference, draws: int | None = 150) -> None:
+    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain, or all values as they are if
+    `draws` is None. R-hat has to be computed before: `about` carries it."""
+    values = reference.values
+    if draws is not None:
+        keep = np.linspace(0, values.shape[1] - 1, min(draws, values.shape[1])).round().astype(int)
+        values = values[:, keep].astype(np.float16)
     np.savez_compressed(path, x=np.float32(reference.x), values=values, about=json.dumps(reference.about))
 
 

@@ -16,7 +16,7 @@ from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
 from app.server.background import in_background
-from app.server.jobs import LINE, SweepJob, store
+from app.server.jobs import JOBS, SweepJob, store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
@@ -56,7 +56,7 @@ class Collapse:
         self.post = Mailbox(soon(pn.state.curdoc), self.told)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
-        self.replay = Replay(self.post)
+        self.replay = Replay()
         # Both are there from the start: a figure that is added later is measured before it is laid out, and Bokeh fails.
         self.charts = {log: Chart(log, self._open) for log in (True, False)}
         self.panes = {
@@ -204,7 +204,7 @@ class Collapse:
         ):  # the second of two quick clicks; a message that no button sends
             return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
-        LINE.add(self.job)
+        JOBS.add(self.job)
         self._show_job()
 
     def _export(self, item):
@@ -295,6 +295,8 @@ class Collapse:
             text = progress(job, "runs")
         elif job and job.state == "cancelled" and self.ran == self.grid:
             text = f"cancelled: {job.done} of {job.total} runs are kept"
+        elif job and job.state == "done":
+            self.damaged.visible = self.damaged.visible or bool(job.warnings)
         elif job and job.state == "failed":
             self.error.param.update(object=html.escape(job.error), visible=True)
             self.job = None
@@ -316,10 +318,6 @@ class Collapse:
         if "found" in news and news["found"][0] is self.asked:
             self.found = news["found"]
         self._draw_found()
-        if "recorded" in news:
-            self.replay.told(*news["recorded"])
-        if "unrecorded" in news:
-            self.replay.failed(*news["unrecorded"])
 
     def _leave(self):
         """The tab is closed: its sweep and its recording end."""
