@@ -9,11 +9,11 @@ import pytest
 
 from app.pages.collapse.grid import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
-from app.pages.collapse.recording import record
 from app.pages.collapse.replay import goals_of, link_of
 from app.pages.collapse.series import all_series, names_of, points_of, series_of
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, Recipe, theory
+from stein_core.experiments.recording import record
 from stein_core.sweep.grids import canonical, key_of, run_sweep
 from stein_core.sweep.store import Store
 
@@ -228,7 +228,7 @@ def test_a_recording_repeats_the_row_it_came_from(tmp_path):
     recipe = Recipe.from_dict(found["recipe"])
     assert recipe.changes
     heard = []
-    recording = record(recipe, found["steps"], heard.append, lambda: False)
+    recording = record(recipe, found["steps"], heard.append)
     last = recording.shots[-1]
     assert last.step == found["steps"] == heard[-1] and 20 < len(recording.shots) <= 62
     norm, cosine = goals_of(points_of([found], "sample_variance", "dim")[0])

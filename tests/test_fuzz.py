@@ -25,6 +25,7 @@ from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Rec
 from stein_core.cli import bench, commands
 from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
+from stein_core.experiments.recording import Recording, Shot
 from stein_core.sweep.store import Store
 
 CASES = settings(
@@ -198,9 +199,10 @@ def test_a_reference_file_of_any_bytes(folder, content):
 # ---- the command line: all of it but the computing
 
 FRAME = Frame(0, *(np.zeros((2, 2), np.float32) for _ in range(5)), {name: 0.0 for name in cli.DIAGNOSTICS}, True)
+SHOT = Shot(0, np.zeros(5), np.zeros(5), np.zeros((1, 2)), 0.0, 0.0, 0.0)
 PATHS = [
-    "", "kept.sqlite", "rows.json", "a folder", "a folder/new.sqlite", "no/such/folder/x", "x" * 5000, "no sqlite",
-    "ü ; $(id)", "locked",
+    "", "-", "kept.sqlite", "rows.json", "recipe.json", "a folder", "a folder/new.sqlite", "no/such/folder/x",
+    "x" * 5000, "no sqlite", "ü ; $(id)", "locked",
 ]  # fmt: skip
 
 
@@ -242,6 +244,7 @@ def shell(folder, monkeypatch):
     (folder / "a folder").mkdir(exist_ok=True)
     (folder / "no sqlite").write_text("no database")
     (folder / "rows.json").write_text("[]")
+    (folder / "recipe.json").write_text(json.dumps(Recipe().to_dict()))
     Store(folder / "kept.sqlite").close()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
@@ -255,6 +258,9 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(
         commands, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(commands.GRID)))
     )
+    monkeypatch.setattr(commands, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
+    monkeypatch.setattr(cli, "end_with", lambda parent: None)  # it would end this process
+    monkeypatch.setattr(sys, "stdin", io.StringIO("[{}]"))
     monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
     monkeypatch.setattr(bench, "cases", lambda quick: [])
     monkeypatch.setattr(bench, "machine", lambda: "")  # it reads /proc/cpuinfo

@@ -1,28 +1,39 @@
-"""Long jobs beside the pages: their line, their threads, and how they give way to pages that play."""
+"""Long jobs: their queue, their processes, and what a page hears of them."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pytest
 from checks import until
 
 from app.pages.collapse.grid import SHIPPED, Grid
+from app.pages.collapse.recording import RecordJob
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import points_of
-from app.pages.wave.nuts import NutsJob
+from app.pages.wave import nuts as wave_nuts
+from app.pages.wave.nuts import NutsJob, reference_of
 from app.pages.wave.setup import WaveSetup
-from app.server import background, jobs
-from app.server.background import LONGEST_REST, Breaks, Threads
-from app.server.jobs import Job, Line, SweepJob
-from stein_core.experiments import nuts
-from stein_core.sweep import batches
+from app.server import jobs
+from app.server.background import Threads
+from app.server.jobs import Job, JobQueue, SweepJob
+from app.ui.job_bar import progress
+from stein_core import KERNELS, Recipe
+from stein_core.experiments.nuts import run_nuts
+from stein_core.experiments.recording import record
+from stein_core.experiments.wave import GRID, dim_of
+from stein_core.sweep.grids import run_sweep
 from stein_core.sweep.store import Store
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
+LONG = list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values())
+ROOT = SHIPPED.parents[1]
 
 
 @pytest.fixture
@@ -32,155 +43,254 @@ def shelf(tmp_path, monkeypatch):
     return kept
 
 
-def test_jobs_run_one_at_a_time_in_their_order(shelf, monkeypatch):
+@pytest.fixture
+def begun():
+    """Start a job; at the end it is cancelled."""
+    started = []
+
+    def begin(job):
+        started.append(job)
+        JobQueue(1).add(job)
+        until(lambda: job.process is not None or not job.active)
+        return job
+
+    yield begin
+    for job in started:
+        job.cancel()
+
+
+def children(pid) -> list[int]:
+    """The processes that this one has started, or a thread of it has."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(") ")[2].split()[:2]
+        except OSError:  # it has ended
+            continue
+        if int(parent) == pid and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def alive(pid) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+class Gated(Job):
+    """It does what it is told, in no process."""
+
+    def __init__(self, work=lambda: None):
+        super().__init__(1, [])
+        self.work = work
+
+    def follow(self, folder):
+        self.state = "running"
+        self.work()
+
+
+def test_jobs_run_one_at_a_time_in_their_order():
     gate, order = threading.Event(), []
-
-    def sweep(recipes, store, stop, executor, report, cancelled, rest):
-        order.append(recipes)
-        while not gate.is_set() and not cancelled():
-            time.sleep(0.01)
-        return recipes
-
-    monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, (a, b, c) = Line(), (SweepJob([i]) for i in range(3))
-    for job in (a, b, c):
+    line, made = JobQueue(1), [Gated(lambda i=i: (order.append(i), gate.wait(30))) for i in range(3)]
+    for job in made:
         line.add(job)
-    until(lambda: a.state == "running")
-    assert [line.ahead(job) for job in (a, b, c)] == [0, 1, 2]
-    b.cancel()
-    assert b.state == "cancelled" and line.ahead(c) == 1
-    a.cancel()
-    until(lambda: c.state == "running")
+    until(lambda: made[0].state == "running")
+    assert [line.ahead(job) for job in made] == [0, 1, 2] and line.waiting == 2
+    made[1].cancel()
+    assert made[1].state == "cancelled" and line.ahead(made[2]) == 1
     gate.set()
-    until(lambda: c.state == "done")
-    assert a.state == "cancelled" and order == [[0], [2]]
+    until(lambda: made[2].state == "done")
+    assert made[0].state == "done" and order == [0, 2]
 
 
-def test_a_job_that_fails_says_so_and_the_next_one_runs(shelf, monkeypatch):
-    def sweep(recipes, store, stop, executor, report, cancelled, rest):
-        if recipes == ["bad"]:
-            raise ValueError("broken")
-        return recipes
+def test_a_job_that_fails_says_so_and_the_next_one_runs():
+    def fail():
+        raise RuntimeError("broken")
 
-    monkeypatch.setattr(jobs, "run_sweep", sweep)
-    line, bad, good = Line(), SweepJob(["bad"]), SweepJob([1])
+    line, bad, good = JobQueue(1), Gated(fail), Gated()
     line.add(bad)
     line.add(good)
     until(lambda: good.state == "done")
-    assert (bad.state, bad.error) == ("failed", "ValueError: broken")
+    assert (bad.state, bad.error) == ("failed", "RuntimeError: broken")
 
 
-def test_rows_of_a_job_are_kept_for_the_next(shelf):
+def test_jobs_that_may_run_at_a_time_do_not_wait_for_each_other():
+    release, line = threading.Event(), JobQueue(2)
+    long, short = Gated(lambda: release.wait(30)), Gated(release.set)
+    for job in (long, short):
+        line.add(job)
+    until(lambda: long.state == short.state == "done", 10)
+
+
+# ---------------------------------------------------------------- processes
+
+
+def test_rows_of_a_job_are_those_of_the_library_and_are_kept_for_the_next(shelf, tmp_path):
     job = SweepJob(SMALL)
     job.run()
-    assert job.state == "done" and len(job.rows) == 1 == len(shelf.rows())
+    assert job.state == "done" and job.done == 1 == len(job.rows) and job.rows == shelf.rows()
+    (here,) = run_sweep(SMALL, Store(tmp_path / "other.sqlite"))
+    other = ("seconds", "made")
+    assert {k: v for k, v in job.rows[0].items() if k not in other} == {k: v for k, v in here.items() if k not in other}
     again = SweepJob(SMALL)
     again.run()
     assert again.rows == job.rows and again.done == 1
 
 
-class Clock:
-    """Time that passes where it is told to."""
+@pytest.mark.long
+def test_nuts_and_a_recording_give_the_numbers_that_the_library_gives(monkeypatch, tmp_path):
+    monkeypatch.setattr(wave_nuts, "_made", {})
+    monkeypatch.setattr(wave_nuts, "WARMUP", 60)
+    monkeypatch.setattr(wave_nuts, "SAMPLES", 40)
+    setup = WaveSetup(width=2, data=((-1.0, 0.5), (0.1, 1 / 3)), knobs={"target.noise": 0.3})
+    job = NutsJob(setup)
+    job.run()
+    assert (job.state, job.error, job.done, job.total) == ("done", "", 100, 100)
+    knobs = {"target.noise": 0.3, "target.data": setup.data}
+    values = run_nuts("wave", dim_of(2), knobs, GRID, warmup=60, samples=40)
+    found = reference_of(setup)
+    np.testing.assert_array_equal(found.values, values[:, ::4])
+    assert found.x is GRID and len(found.about["r_hat"]) == len(GRID) and found.about["made"] == "computed here"
 
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
-def test_a_job_has_the_share_of_one_page_more(monkeypatch):
-    clock, playing, job = Clock(), 4, Job(1)
-    monkeypatch.setattr(background, "time", clock)
-    monkeypatch.setattr(background.SHARE, "pages", lambda within: playing)
-    monkeypatch.setattr(background, "OTHERS", 1)
-
-    def rest(worked: float) -> float:
-        clock.now += worked
-        began = clock.now
-        assert job.give_way() is job.cancelled()
-        return clock.now - began
-
-    assert rest(1.0) == 0.0  # what came before its first piece of work is none of its doing
-    assert rest(0.1) == pytest.approx(0.4, abs=0.03)
-    assert rest(0.5) == pytest.approx(2.0, abs=0.03)
-    assert rest(60.0) == pytest.approx(LONGEST_REST, abs=0.03)
-    playing = 0
-    assert rest(0.5) == 0.0
-    playing = 4
-    monkeypatch.setattr(background, "OTHERS", 2)  # three cores
-    assert rest(0.5) == pytest.approx(1.0, abs=0.03)
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(rest, 0.5).result() == 0.0  # another thread's first piece of work
-    assert rest(0.5) == pytest.approx(2.0, abs=0.03)  # this one worked meanwhile
-    job.cancel()
-    assert rest(0.5) == 0.0 and job.give_way()
+    recipe = Recipe(SMALL[0].spec, SMALL[0].knobs, 0, ((100, "method.step_size", 0.01),))
+    job = RecordJob(recipe, 200)
+    job.run()
+    assert (job.state, job.error, job.done) == ("done", "", 200)
+    for shot, expected in zip(job.recording.shots, record(recipe, 200).shots, strict=True):
+        for one, other in zip(shot, expected):
+            np.testing.assert_array_equal(one, other)
 
 
-def test_sweeps_and_nuts_give_way_between_their_pieces(shelf, monkeypatch):
-    taken = []
-    monkeypatch.setattr(Breaks, "take", lambda breaks, stopped: taken.append((breaks, threading.current_thread().name)))
-    monkeypatch.setattr(batches, "CHUNK_SECONDS", 0.0)  # a piece is as small as can be, however fast the machine is
-    monkeypatch.setattr(nuts, "CHUNK_SECONDS", 0.0)
-    sweep = SweepJob(list(Grid(("svgd",), (5,), particles=(4, 12), seeds=1).recipes().values()))
-    for job, thread in ((sweep, "sweep"), (NutsJob(WaveSetup(width=2)), "jobs")):
-        taken.clear()
-        jobs.LINE.add(job)
-        until(lambda: len(taken) > 10)
-        if job is sweep:  # to its end, past the first batch: nobody else's thread is to rest
-            until(lambda: not job.active)
-        else:
-            job.cancel()
-            until(lambda: not job.active)
-        assert job.state == ("done" if job is sweep else "cancelled")
-        assert {breaks is job._breaks and name.startswith(thread) for breaks, name in taken} == {True}
+def test_a_job_that_is_cancelled_ends_within_a_second_and_a_killed_one_says_why(shelf, begun):
+    killed = begun(SweepJob(LONG))
+    assert os.getpriority(os.PRIO_PROCESS, killed.process.pid) >= min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+    time.sleep(1)
+    os.kill(killed.process.pid, signal.SIGKILL)
+    until(lambda: not killed.active, 20)
+    assert killed.state == "failed" and killed.error.startswith("The job's process was killed, perhaps because")
+    cancelled = begun(SweepJob(LONG))
+    pid = cancelled.process.pid
+    assert progress(cancelled, "runs").startswith("0 of 16 runs, no estimate yet")
+    began = time.monotonic()
+    cancelled.cancel()
+    until(lambda: not cancelled.active and not alive(pid), 20)
+    assert cancelled.state == "cancelled" and not cancelled.error and time.monotonic() - began < 1.5
 
 
-def test_a_recording_gives_way_between_its_frames(monkeypatch):
-    taken, news = [], []
-    monkeypatch.setattr(Breaks, "take", lambda breaks, stopped: taken.append(stopped()))
-    replay = Replay(news.append)
-    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf",
-           "rule": "median_log", "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3,
-           "recipe": SMALL[0].to_dict()}  # fmt: skip
-    replay.open(points_of([run], "sample_variance", "dim")[0])
-    until(lambda: news)
-    assert "recorded" in news[0] and len(taken) > 100 and not any(taken)
+@pytest.mark.parametrize("code, said, sentence", [
+    (2, "warning: old\nerror: rows.sqlite takes no more rows.\n", "rows.sqlite takes no more rows."),
+    (-9, "", "The job's process was killed, perhaps because the machine has no memory left. Try again, or compute less."),
+    (-6, "F1 Check failed\n", "The job's process has crashed (Aborted). Try again, or compute less."),
+    (1, "Traceback ...\n  File\nMemoryError: 3 GB\n", "MemoryError: 3 GB"),
+    (1, "", "The job's process has ended with exit code 1."),
+])  # fmt: skip
+def test_however_a_process_ends_the_page_has_a_sentence(code, said, sentence):
+    assert jobs.why(code, said) == sentence
 
 
-def test_the_end_of_the_process_does_not_wait_for_a_sweep(tmp_path):
-    script = """
+SERVER = """
 import time
+from app.pages.collapse.grid import Grid
 from app.server import jobs
-from stein_core.sweep.store import Store
-kept = Store({path!r})
-jobs.store = lambda: kept
-jobs.run_sweep = lambda recipes, store, stop, executor, report, cancelled, rest: [
-    work.result() for work in [executor.submit(time.sleep, 600) for recipe in recipes]
-]
-jobs.PATIENCE = 0.2
-jobs.LINE.add(jobs.SweepJob([1, 2]))
-time.sleep(0.3)
-""".format(path=str(tmp_path / "rows.sqlite"))
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=SHIPPED.parents[1], capture_output=True, text=True, timeout=60
+job = jobs.SweepJob(list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values()))
+jobs.JOBS.add(job)
+while job.process is None:
+    time.sleep(0.01)
+print(job.process.pid, flush=True)
+time.sleep({seconds})
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it looks into /proc")
+@pytest.mark.parametrize("end", ["killed", "normal"])
+def test_the_end_of_the_server_leaves_no_job_behind(tmp_path, end):
+    environment = {**os.environ, "STEINLAB_CACHE": str(tmp_path)}
+    script = SERVER.format(seconds=600 if end == "killed" else 1)
+    server = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     )
-    assert done.returncode == 0, done.stderr
+    with server:
+        job = int(server.stdout.readline())
+        assert children(server.pid) == [job]
+        if end == "killed":
+            server.kill()
+        began = time.monotonic()
+        server.wait(20)
+    until(lambda: not alive(job), 30)
+    assert end == "killed" or time.monotonic() - began < 10
 
 
-def test_work_that_nobody_waits_for_says_once_that_it_failed(caplog):
+OWN = """
+import jax.numpy as jnp
+from stein_core import KERNELS
+
+print('{"this is": "no news"')
+
+@KERNELS.register("own", label="Own", reference="me")
+def own(u):
+    "Gaussian."
+    return jnp.exp(-u)
+"""
+
+
+def test_what_a_file_has_registered_is_imported_by_the_job_and_what_no_file_has_is_refused(shelf, tmp_path):
+    file = tmp_path / "my_kernel.py"
+    for filename in (str(file), "<lesson>"):
+        file.write_text(OWN)
+        exec(compile(OWN, filename, "exec"), {"__name__": "panel_setup_module"})  # as `panel serve --setup` does
+        try:
+            (recipe,) = Grid(("svgd",), (5,), particles=(4,), kernels=("own",), seeds=1).recipes().values()
+            job = SweepJob([recipe])
+            job.run()
+        finally:
+            del KERNELS._entries["own"]
+        if filename == "<lesson>":
+            assert job.state == "failed" and job.error.startswith("'own' was registered by no file")
+        else:
+            assert job.state == "done" and job.rows[0]["kernel"] == "own", job.error
+
+
+def test_a_store_that_a_job_finds_damaged_is_said(shelf, tmp_path):
+    shelf.close()
+    shelf.path.write_bytes(b"not a database at all" * 200)
+    job = SweepJob(SMALL)
+    job.run()
+    assert job.state == "done" and len(job.rows) == 1
+    assert "rows.sqlite was damaged; it is now" in job.warnings[0]
+
+
+def test_a_recording_is_shown_when_it_has_come_and_only_the_last_ones():
+    replay = Replay()
+    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf", "rule": "median_log",
+           "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3, "recipe": SMALL[0].to_dict()}  # fmt: skip
+    (point,) = points_of([run], "sample_variance", "dim")
+    replay.open(point)
+    first = replay.job
+    replay.open(point)
+    until(lambda: (replay.refresh(), replay.recording)[1])
+    assert first.state == "cancelled" and replay.recording.shots[-1].step == 400
+    assert replay.four.visible and replay.scrub.end == len(replay.recording.shots) - 1
+    replay.open(point)
+    last = replay.job
+    replay.close()
+    until(lambda: not last.active)
+    assert last.state == "cancelled"
+
+
+# ---------------------------------------------------------------- threads
+
+
+def test_work_that_failed_is_said_once_and_the_thread_goes_on(caplog):
     def fail():
         raise RuntimeError("no such thing")
 
-    for heard, times in ((False, 1), (True, 0)):
-        caplog.clear()
-        with pytest.raises(RuntimeError, match="no such thing"):
-            Threads(1, "test", heard).submit(fail).result()
-        until(lambda: caplog.text.count("Traceback") >= times)
-        assert caplog.text.count("Traceback") == times
+    threads, done = Threads(1, "test"), []
+    threads.submit(fail)
+    threads.submit(done.append, 1)
+    until(lambda: not threads.busy)
+    assert caplog.text.count("Traceback") == 1 and done == [1]
 
 
 def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
@@ -191,26 +301,3 @@ def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
         opened = set(pool.map(lambda _: jobs.store(), range(8)))
     jobs._opened.cache_clear()
     assert len(opened) == 1 and len(list(tmp_path.glob("*damaged*"))) == 1
-
-
-def test_sweeps_that_may_run_at_a_time_do_not_wait_for_each_other():
-    script = """
-import threading
-from app.server import jobs
-release = threading.Event()
-jobs.store = lambda: None
-def run_sweep(recipes, store, stop, executor, report, cancelled, rest):
-    for work in [executor.submit(recipes[0]) for _ in range(jobs.THREADS)]:
-        work.result(30)
-jobs.run_sweep = run_sweep
-long, short = (jobs.SweepJob([work]) for work in (release.wait, release.set))
-for job in (long, short):
-    jobs.LINE.add(job)
-release.wait(10)
-print(release.is_set())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=SHIPPED.parents[1], env={**os.environ, "STEINLAB_JOBS": "2"},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.stdout.strip() == "True", done.stderr

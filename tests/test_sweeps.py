@@ -179,23 +179,19 @@ def test_two_processes_that_begin_a_store_wait_for_each_other(tmp_path):
     assert Store(tmp_path / "s.sqlite").rows() == [] and end.finished.is_set()
 
 
-def test_cancelled_while_others_keep_the_threads_it_ends_at_once(tmp_path):
-    release, asked = threading.Event(), []
-    with ThreadPoolExecutor(1) as busy:
-        others = busy.submit(release.wait, 60)
-        rows = run_sweep(
-            grid(), Store(tmp_path / "s.sqlite"), STOP, busy, cancelled=lambda: asked.append(1) or len(asked) > 2
-        )
-        assert rows == [] and not others.done()
-        release.set()
-
-
-def test_cancelled_keeps_what_has_finished(undisturbed, tmp_path):
+def test_interrupted_keeps_what_has_finished(undisturbed, tmp_path):
+    """As by Ctrl-C."""
     store, seen = Store(tmp_path / "s.sqlite"), []
-    with ThreadPoolExecutor(1) as executor:
-        rows = run_sweep(grid(), store, STOP, executor, lambda row, *_: seen.append(row), lambda: len(seen) >= 3)
-    assert 3 <= len(rows) < len(undisturbed) and plain(rows) == plain(store.rows())
-    assert plain(rows).items() <= undisturbed.items()
+
+    def interrupt(row, *_):
+        seen.append(row)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
+        run_sweep(grid(), store, STOP, executor, interrupt)
+    kept = plain(store.rows())
+    assert 3 <= len(kept) < len(undisturbed) and kept.items() <= undisturbed.items()
     assert plain(run_sweep(grid(), store, STOP)) == undisturbed
 
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import holoviews as hv
 import pytest
@@ -14,9 +15,8 @@ from app.lesson import chart
 from app.lesson.chart import IDLE, Chart
 from app.lesson.host import NotebookHost
 from app.lesson.reading import Cell, Lesson, Reading
-from app.server import background, turns
-from app.server.background import Left, beside
-from app.server.turns import Turns
+from app.server import background
+from app.server.background import LONGEST_REST, Cancelled, Turns, background_work
 from stein_core import Spec
 from stein_core.runner import PIECE, Stepper, in_pieces
 
@@ -76,21 +76,68 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
     assert not one._running and not told
 
 
-def test_steps_beside_pages_take_breaks_and_end_where_they_are_unwanted(monkeypatch):
-    breaks = []
-    monkeypatch.setattr(background.Breaks, "take", lambda self, stopped: breaks.append(stopped()))
+class Clock:
+    """Time that passes where it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_background_work_has_the_share_of_one_page_more_and_ends_when_it_is_unwanted(monkeypatch):
+    clock, playing, pauses, unwanted = Clock(), 4, [], []
+
+    @contextmanager
+    def in_pieces(pause):
+        pauses.append(pause)
+        yield
+
+    monkeypatch.setattr(background, "time", clock)
+    monkeypatch.setattr(background, "in_pieces", in_pieces)
+    monkeypatch.setattr(background.SHARE, "pages", lambda within: playing)
+    monkeypatch.setattr(background, "SPARE_CORES", 1)
+
+    def rest(worked: float, pause=0) -> float:
+        clock.now += worked
+        began = clock.now
+        pauses[pause]()
+        return clock.now - began
+
+    with background_work(lambda: unwanted), background_work(lambda: unwanted):
+        assert rest(1.0) == 0.0  # what came before its first piece of work is none of its doing
+        assert rest(0.1) == pytest.approx(0.4, abs=0.03)
+        assert rest(0.5) == pytest.approx(2.0, abs=0.03)
+        assert rest(60.0) == pytest.approx(LONGEST_REST, abs=0.03)
+        playing = 0
+        assert rest(0.5) == 0.0
+        playing = 4
+        monkeypatch.setattr(background, "SPARE_CORES", 2)  # three cores
+        assert rest(0.5) == pytest.approx(1.0, abs=0.03)
+        assert rest(0.5, 1) == 0.0  # another's first piece of work
+        unwanted.append(1)
+        with pytest.raises(Cancelled):
+            rest(0.5)
+
+
+def test_steps_in_background_work_pause_and_end_when_they_are_unwanted():
+    asked = []
     stepper = lazy(SVGD)
     state = stepper.reset(0, {})
-    with beside(lambda: False):
+    with background_work(lambda: asked.append(1)):
         stepper.advance(state, {}, 30_000)
-    assert len(breaks) > 2 and not any(breaks)
-    with pytest.raises(Left), beside(lambda: len(breaks) > 100):
+    assert len(asked) > 2
+    with pytest.raises(Cancelled), background_work(lambda: asked.append(1) or len(asked) > 100):
         stepper.advance(state, {}, 10**9)
 
 
 @pytest.mark.parametrize("playing", [3, 0])
 def test_what_takes_long_leaves_the_event_loop_free_for_as_long_while_pages_play(monkeypatch, playing):
-    monkeypatch.setattr(turns.SHARE, "pages", lambda: playing)
+    monkeypatch.setattr(background.SHARE, "pages", lambda: playing)
     done = []
 
     async def all_at_once():
@@ -115,7 +162,7 @@ def test_what_takes_long_leaves_the_event_loop_free_for_as_long_while_pages_play
 
 
 def test_what_has_no_event_loop_is_done_at_once(monkeypatch):
-    monkeypatch.setattr(turns.SHARE, "pages", lambda: 3)
+    monkeypatch.setattr(background.SHARE, "pages", lambda: 3)
     some, done = Turns(), []
 
     def both():

@@ -18,8 +18,7 @@ from bokeh.models import Plot
 
 from app.lesson.bokeh_update import take_over
 from app.lesson.output import Output
-from app.server.background import STOPPING, Left, Threads, beside
-from app.server.turns import TURNS
+from app.server.background import STOPPING, TURNS, Cancelled, Threads, background_work
 from app.ui.colours import COLOURS
 from app.ui.text import BUSY
 
@@ -84,9 +83,9 @@ class Chart(Output):
                     self.lock.notify_all()
                     break
             try:
-                with beside(lambda: self.closed or STOPPING.is_set()):
+                with background_work(lambda: self.closed or STOPPING.is_set()):
                     figure, self.problem = rendered(self.draw(**values)), ""
-            except Left:
+            except Cancelled:
                 continue
             except Exception as error:
                 log.warning("chart", exc_info=error)

@@ -16,7 +16,7 @@ from panel.viewable import Viewable
 
 from app.lesson.host import NotebookHost, use_host
 from app.lesson.output import Output
-from app.server.background import STOPPING, Left, Threads, beside
+from app.server.background import STOPPING, Cancelled, Threads, background_work
 from app.server.folders import NOTEBOOKS
 
 log = logging.getLogger(__name__)
@@ -150,9 +150,9 @@ class Reading:
                 index = self._next
             if self.lesson.cells[index].code:
                 try:
-                    with use_host(self.host), beside(self._unwanted):
+                    with use_host(self.host), background_work(self._unwanted):
                         result = run(self.lesson.cells[index].source, self._namespace)
-                except Left:
+                except Cancelled:
                     continue
                 self.host.later(lambda index=index, result=result: self.on_result(index, result))
                 if isinstance(result.shown, Output):  # while the cell before it is read

@@ -14,9 +14,9 @@ from panel.custom import JSComponent
 from app.lesson.host import NotebookHost
 from app.lesson.output import Output, prose
 from app.lesson.reading import Lesson, Reading, Result, lessons
+from app.server.background import TURNS
 from app.server.loop import soon
 from app.server.messages import CheckedMessages, one_of
-from app.server.turns import TURNS
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short

@@ -1,14 +1,15 @@
-"""What threads do beside the pages, and how it gives way to them."""
+"""What threads of the server do beside the pages, and how it yields to them."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import queue
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Callable, Iterator
 
 from app.server.errors import note
@@ -16,95 +17,79 @@ from app.server.streaming import SHARE
 from stein_core.runner import in_pieces
 
 log = logging.getLogger(__name__)
-OTHERS = max(1, (os.cpu_count() or 1) - 1)  # cores beside the one on which Python runs
-LONGEST_REST = 5.0  # seconds that a job gives way at a time
-STOPPING = threading.Event()  # the process ends: whatever runs beside the pages stops soon
+SPARE_CORES = max(1, (os.cpu_count() or 1) - 1)  # beside the one on which Python runs
+LONGEST_REST = 5.0  # seconds that background work yields at a time
+STOPPING = threading.Event()  # the process ends: background work stops soon
 
 
-class Threads(ThreadPoolExecutor):
-    """A ThreadPoolExecutor on daemon threads. Python lets an ordinary one run all that it was given before it ends.
-    heard: whether somebody reads the futures; else the log says what failed."""
+class Threads:
+    """Daemon threads that do what they are given, in order; the log says what failed. Python would let those of a
+    ThreadPoolExecutor do all that they were given before it ends."""
 
-    def __init__(self, count: int, name: str, heard: bool = False):
-        super().__init__(count, name)
-        self._heard = heard
-        self._waiting: queue.SimpleQueue = queue.SimpleQueue()
-        self._given: set[Future] = set()
+    def __init__(self, count: int, name: str):
+        self._work: queue.Queue[Callable[[], Any]] = queue.Queue()
         self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
 
-    def submit(self, work: Callable, /, *arguments, **keywords) -> Future:
-        future = Future()
-        self._given.add(future)
-        self._waiting.put((future, work, arguments, keywords))
+    def submit(self, work: Callable, *arguments) -> None:
+        """Call work(*arguments) on the first thread that is free."""
+        self._work.put(partial(work, *arguments))
         with self._starting:
             while self._names:
                 threading.Thread(target=self._run, name=self._names.pop(0), daemon=True).start()
-        return future
 
     @property
     def busy(self) -> bool:
         """Whether anything runs or waits."""
-        return bool(self._given)
+        return self._work.unfinished_tasks > 0
 
     def _run(self):
         while True:
-            self._one(*self._waiting.get())
-
-    def _one(self, future: Future, work: Callable, arguments, keywords):
-        try:
-            if future.set_running_or_notify_cancel():
-                future.set_result(work(*arguments, **keywords))
-        except BaseException as error:
-            future.set_exception(error)
-            if not self._heard:
+            work = self._work.get()
+            try:
+                work()
+            except BaseException as error:
                 note(log, threading.current_thread().name, error)
-        self._given.discard(future)
+            del work  # it may know a page, which ends before the next work comes
+            self._work.task_done()
 
 
 LOOKERS = Threads(1, "look-up")  # what takes a moment
-RECORDERS = Threads(2, "recorder")  # what takes long
 
 
-def giving_way() -> str:
-    """What a page adds to the progress of such work while it has to."""
-    return ". Pages that are playing come first." if SHARE.pages(SHARE.REMEMBERED) else ""
+def is_yielding() -> bool:
+    """Whether background work yields: pages play, or did a moment ago, for a page may be slow because of this very work."""
+    return SHARE.pages(SHARE.REMEMBERED) > 0
 
 
-class Breaks(threading.local):
-    """Work beside the pages gives way to them: after each piece it rests as long as that took for every page that plays,
-    and so has the share of one page more of a core. Where there are more than two, pages that play keep one busy (they
-    share Python), and the rest is as much shorter. Each thread that takes part counts for itself."""
-
-    _since = None  # the last break's end
-
-    def take(self, stopped: Callable[[], bool]) -> None:
-        """Between two pieces of work. stopped: asked all the while; where it is true, there is nothing to rest for."""
-        now = time.monotonic()
-        if self._since is not None:
-            worked = now - self._since
-            # A page that is slow because of this very work plays, too.
-            while not stopped() and time.monotonic() < now + min(
-                LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / OTHERS
-            ):
-                time.sleep(min(worked, 0.02))
-        self._since = time.monotonic()
-
-
-class Left(BaseException):
-    """Nobody waits any more for what this thread computes. No `except Exception` is to take it for an error."""
+class Cancelled(BaseException):
+    """Nobody waits any more for what this thread computes. No `except Exception` takes it for an error."""
 
 
 @contextmanager
-def beside(unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Steps that are taken meanwhile on this thread give way to pages that play; Left is raised where they are unwanted."""
-    breaks = Breaks()
+def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Let the steps that this thread takes yield to pages that play, and end when they are unwanted.
 
-    def rest():
-        breaks.take(unwanted)
+    After each piece of work but the first, which compiles, the thread rests as long as the piece took for each page that
+    plays: so it has the share of one page more of a core. On more than two cores the rest is as much shorter.
+
+    Raises:
+        Cancelled: the work is unwanted.
+    """
+    since = None
+
+    def pause():
+        nonlocal since
+        now = time.monotonic()
+        worked = 0.0 if since is None else now - since
+        while not unwanted() and time.monotonic() < now + min(
+            LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / SPARE_CORES
+        ):
+            time.sleep(min(worked, 0.02))
         if unwanted():
-            raise Left
+            raise Cancelled
+        since = time.monotonic()
 
-    with in_pieces(rest):
+    with in_pieces(pause):
         yield
 
 
@@ -113,10 +98,9 @@ def in_background(
     tell: Callable[[Any], None],
     failed: Callable[[str], None],
     wanted: Callable[[], bool] = lambda: True,
-    threads: Threads = LOOKERS,
 ) -> None:
     """Do `work` on another thread, then `tell` its result there (or what failed). wanted: asked when its turn has come;
-    where nobody waits for it any more, nothing is done."""
+    if nobody waits for it any more, nothing is done."""
 
     def run():
         if STOPPING.is_set() or not wanted():
@@ -128,4 +112,41 @@ def in_background(
         else:
             tell(result)
 
-    threads.submit(run)
+    LOOKERS.submit(run)
+
+
+class Turns:
+    """What keeps the event loop busy for long, such as new cells of a lesson: of all pages one at a time.
+
+    While pages play, the event loop is theirs after each such call for as long as the call took: a slider then waits for
+    one call at most, and not for those of a whole class.
+    """
+
+    def __init__(self):
+        self._free = 0.0  # the moment of time.monotonic() from which the next one may begin
+
+    def take(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
+        """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
+
+        def work():
+            began = time.monotonic()
+            if began < self._free and SHARE.pages() and (loop := running()):
+                loop.call_later(self._free - began, later, work)
+                return
+            try:
+                call()
+            finally:
+                self._free = 2 * time.monotonic() - began
+
+        later(work)
+
+
+def running() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread: a script without one shows at once what it draws."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+TURNS = Turns()

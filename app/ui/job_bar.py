@@ -7,18 +7,19 @@ from typing import NamedTuple
 
 import panel_material_ui as pmui
 
-from app.server.background import giving_way
-from app.server.jobs import LINE, Job
+from app.server.background import is_yielding
+from app.server.jobs import JOBS, Job
 
 BUTTON = {"size": "small", "margin": (4, 4)}
+YIELDING = ". Pages that are playing come first."
 
 
 def progress(job: Job, unit: str) -> str:
     """What a page says of a job that waits or runs."""
-    if waits := LINE.ahead(job):
-        return f"Waiting for {LINE.running} to finish: position {waits} of {LINE.waiting} in the queue"
+    if waits := JOBS.ahead(job):
+        return f"Waiting for {JOBS.running} to finish: position {waits} of {JOBS.waiting} in the queue"
     left = "no estimate yet" if job.left is None else f"about {job.left:,.0f} s left"
-    return f"{job.done:,} of {job.total:,} {unit}, {left}{giving_way()}"
+    return f"{job.done:,} of {job.total:,} {unit}, {left}{YIELDING * is_yielding()}"
 
 
 class Pausable(NamedTuple):
@@ -72,7 +73,7 @@ class JobBar:
             return
         self.job = self.make()
         if self.job:
-            LINE.add(self.job)
+            JOBS.add(self.job)
         self.refresh()
 
     def cancel(self) -> None:

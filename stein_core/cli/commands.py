@@ -1,4 +1,4 @@
-"""The commands of `python -m stein_core` that take long: sweeps and the NUTS reference."""
+"""The commands of `python -m stein_core` that take long: sweeps, the NUTS reference and recordings."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 
 import numpy as np
-from tqdm import tqdm
 
+from stein_core.cli.job import add_job, progress, read_recipes
 from stein_core.errors import short
 from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.experiments.bands import disagreement
 from stein_core.experiments.nuts import Reference, run_nuts, save_reference
-from stein_core.experiments.wave import GRID, WIDTHS, dim_of
+from stein_core.experiments.recording import record, save_recording
+from stein_core.experiments.wave import GRID, WIDTHS, dim_of, width_of
 from stein_core.machine import cache_folder, device_name, keep_compiled
+from stein_core.recipe import Recipe
 from stein_core.registry import DIAGNOSTICS, TARGETS
-from stein_core.sweep.batches import RULES, Stop
+from stein_core.sweep.batches import MOST_STEPS, RULES, Stop
 from stein_core.sweep.grids import SWEEPS, run_sweep, source_of
 from stein_core.sweep.store import Store
 
@@ -67,18 +69,13 @@ def add_sweep(commands) -> None:
                 grid.add_argument(
                     f"--{name}", type=kind, default=parameter.default, help=f"default {parameter.default}"
                 )
-        own = entry.facts.stop or Stop()
-        grid.add_argument("--stop", default=own.rule, help=f"convergence rule: {', '.join(RULES)}")
-        for name in ("stages", "least", "noisy", "most"):
-            default = getattr(own, name)
-            grid.add_argument(
-                f"--{name}", type=int, default=default, help=f"see stein_core.sweep.batches.Stop; default {default}"
-            )
-        grid.add_argument("--workers", type=int, help="threads; default one a core up to 4")
-        grid.add_argument(
-            "--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)"
-        )
-        grid.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+        add_running(grid, entry.facts.stop or Stop())
+    given = names.add_parser("recipes", help="run the recipes of a file")
+    given.set_defaults(act=sweep_recipes)
+    given.add_argument(
+        "--file", metavar="FILE", required=True, help="JSON of Recipe.to_dict, one or a list; - is stdin"
+    )
+    add_running(given, Stop())
     show = names.add_parser("show", help="the rows of a store")
     show.set_defaults(act=sweep_show)
     show.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
@@ -87,15 +84,45 @@ def add_sweep(commands) -> None:
     )
 
 
+def add_running(parser, own: Stop) -> None:
+    """The arguments of every sweep: when its runs stop, what runs them, where their rows go."""
+    parser.add_argument("--stop", default=own.rule, help=f"convergence rule: {', '.join(RULES)}")
+    for name in ("stages", "least", "noisy", "most"):
+        default = getattr(own, name)
+        parser.add_argument(
+            f"--{name}", type=int, default=default, help=f"see stein_core.sweep.batches.Stop; default {default}"
+        )
+    parser.add_argument("--workers", type=int, help="threads; default one a core up to 4")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+    add_job(parser)
+
+
 def add_nuts(commands) -> None:
     """The arguments of `nuts`."""
     nuts = commands.add_parser("nuts", help="the NUTS reference of the 1-D wave, written to a file")
     nuts.set_defaults(act=nuts_reference)
-    nuts.add_argument("--width", type=int, default=5, help="hidden units of each layer; default 5")
+    which = nuts.add_mutually_exclusive_group()
+    which.add_argument("--width", type=int, default=5, help="hidden units of each layer; default 5")
+    which.add_argument(
+        "--recipe", metavar="FILE", help="JSON of a recipe on the wave, whose data and prior count; - is stdin"
+    )
     for name, default in (("chains", 4), ("warmup", 1000), ("samples", 1000), ("seed", 0)):
         nuts.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
     nuts.add_argument("--spread", type=float, default=1.0, help="start, in units of the target's scale; default 1")
+    nuts.add_argument("--every", type=int, metavar="K", help="keep every K-th draw in float32; default 150 in float16")
     nuts.add_argument("--out", metavar="FILE.npz", required=True)
+    add_job(nuts)
+
+
+def add_record(commands) -> None:
+    """The arguments of `record`."""
+    recording = commands.add_parser("record", help="repeat a recipe; keep norms, angles and forces at about 60 steps")
+    recording.set_defaults(act=record_recipe)
+    recording.add_argument("--recipe", metavar="FILE", required=True, help="JSON of Recipe.to_dict; - is stdin")
+    recording.add_argument("--steps", type=int, default=1000)
+    recording.add_argument("--out", metavar="FILE.npz", required=True)
+    add_job(recording)
 
 
 def sweep_grid(options) -> int:
@@ -114,24 +141,38 @@ def sweep_grid(options) -> int:
                 ) from None
         else:
             settings[name] = getattr(options, name)
+    if options.seeds > MOST_SEEDS:
+        raise ValueError(f"--seeds = {short(options.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
+    return run_recipes(SWEEPS[options.sweep].make(**settings), options)
+
+
+def sweep_recipes(options) -> int:
+    """`sweep recipes`: compute the recipes of a file as a sweep."""
+    return run_recipes(read_recipes(options.file), options)
+
+
+def run_recipes(recipes: list[Recipe], options) -> int:
+    """Compute what the store does not have yet, print the rows of `recipes`, and return the exit code."""
     stop = Stop(options.stop, options.stages, options.least, options.noisy, options.most)
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"--workers = {short(options.workers)} is too small; allowed: 1 or more.")
-    if options.seeds > MOST_SEEDS:
-        raise ValueError(f"--seeds = {short(options.seeds)} is out of range; allowed: 1 to {MOST_SEEDS}.")
-    recipes = SWEEPS[options.sweep].make(**settings)
     if options.cluster and source_of(TARGETS[recipes[0].spec.target]):
         raise ValueError("--cluster: its workers do not have what --import has registered; leave --cluster out.")
     store = opened(options.store)
     keep_compiled()
-    with executor_of(options) as executor, tqdm(total=len(recipes), unit="row", file=sys.stderr, disable=None) as bar:
+    told = set()
+    with executor_of(options) as executor, progress(options, len(recipes), "row") as show:
 
         def report(row, done, total, left):
-            bar.update(done - bar.n)
-            bar.set_postfix_str(f"{row['method']} d={row['dim']}, about {left:.0f} s left")
+            told.add(row["key"])
+            show(done, left, f"{row['method']} d={row['dim']}, about {left:.0f} s left", row=row)
 
         rows = run_sweep(recipes, store, stop, executor, report)
-    print_rows(rows)
+        for row in rows:  # those that were there
+            if options.job and row["key"] not in told:
+                show(len(rows), row=row)
+    if not options.job:
+        print_rows(rows)
     return 3 if any(row["stopped"] == "diverged" for row in rows) else 0
 
 
@@ -183,32 +224,71 @@ def nuts_reference(options) -> int:
     """`nuts`: sample the wave's posterior and keep the functions on the grid, with R-hat."""
     if options.width not in WIDTHS:
         raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
-    if not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(
-            f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists."
+    if options.every is not None and options.every < 1:
+        raise ValueError(f"--every = {short(options.every)} is too small; allowed: 1 or more.")
+    check_out(options.out)
+    dim, knobs = dim_of(options.width), {}
+    if options.recipe:
+        recipe = only_recipe(options.recipe)
+        if recipe.spec.target != "wave":
+            raise ValueError(f"--recipe: its target is {recipe.spec.target!r}; allowed: 'wave'.")
+        dim, knobs = (
+            recipe.spec.dim,
+            {name: value for name, value in recipe.knobs.items() if name.startswith("target.")},
         )
     keep_compiled()
     settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
     began = time.perf_counter()
-    with tqdm(total=options.warmup + options.samples, unit="step", disable=None, file=sys.stderr) as bar:
-        report = lambda done, total, left: bar.update(done - bar.n)  # noqa: E731
-        values = run_nuts("wave", dim_of(options.width), {}, GRID, **settings, report=report)
+    with progress(options, options.warmup + options.samples, "step") as show:
+        values = run_nuts("wave", dim, knobs, GRID, **settings, report=lambda done, total, left: show(done, left))
     r_hat = disagreement(values)
     about = {
         "made": datetime.date.today().isoformat(),
         "by": "python -m stein_core nuts",
-        "width": options.width,
+        "width": width_of(dim),
         **settings,
         "seconds": round(time.perf_counter() - began),
         "r_hat_max": round(float(r_hat.max()), 4),
-        "r_hat": r_hat.round(4).tolist(),
+        "r_hat": (r_hat if options.every else r_hat.round(4)).tolist(),
         **versions(),
     }
-    save_reference(options.out, Reference(GRID, values, about))
-    print(
-        f"width {options.width}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, {about['seconds']} s"
-    )
+    if options.every:
+        save_reference(options.out, Reference(GRID, values[:, :: options.every], about), None)
+    else:
+        save_reference(options.out, Reference(GRID, values, about))
+    if not options.job:
+        print(
+            f"width {about['width']}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, "
+            f"{about['seconds']} s"
+        )
     return 0
+
+
+def record_recipe(options) -> int:
+    """`record`: repeat a recipe, its changes included, and keep what its particles do at about 60 steps."""
+    if not 0 <= options.steps <= MOST_STEPS:
+        raise ValueError(f"--steps = {short(options.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
+    check_out(options.out)
+    recipe = only_recipe(options.recipe)
+    keep_compiled()
+    with progress(options, options.steps, "step") as show:
+        recording = record(recipe, options.steps, show)
+    save_recording(options.out, recording)
+    return 0
+
+
+def check_out(path: str) -> None:
+    """Raises ValueError if the folder of --out is not there."""
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise ValueError(f"--out {short(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+
+
+def only_recipe(path: str) -> Recipe:
+    """The one recipe of a file. Raises ValueError if there are more."""
+    recipes = read_recipes(path)
+    if len(recipes) > 1:
+        raise ValueError(f"--recipe {short(path)!r} has {len(recipes)} recipes; allowed: one.")
+    return recipes[0]
 
 
 def print_rows(rows) -> None:

@@ -1,4 +1,4 @@
-"""steinlab (or python -m stein_core) serve | list | run | sweep | nuts | bench | info"""
+"""steinlab (or python -m stein_core) serve | list | run | sweep | nuts | record | bench | info"""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from stein_core import (
     stream,
 )
 from stein_core.cli.bench import add_bench
-from stein_core.cli.commands import add_nuts, add_sweep, given_knobs, versions
+from stein_core.cli.commands import add_nuts, add_record, add_sweep, check_out, given_knobs, versions
+from stein_core.cli.job import end_with
 from stein_core.errors import short
 from stein_core.recipe import MAX_CAPACITY
 
@@ -83,6 +84,7 @@ def parser() -> Parser:
     run.add_argument("--json", action="store_true", help="print one JSON object")
     add_sweep(commands)
     add_nuts(commands)
+    add_record(commands)
     add_bench(commands)
     return parser
 
@@ -94,6 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
         options, options.others = known.parse_known_args(import_files(arguments))
         if options.others and options.act is not serve:
             known.error(f"unrecognized arguments: {' '.join(options.others)}")
+        if getattr(options, "job", None) is not None:
+            end_with(options.job)
         return options.act(options)
     except OSError as error:
         problem = (
@@ -175,10 +179,8 @@ def run_recipe(options) -> int:
     knobs |= given_knobs(options.set)
     if not 1 <= options.particles <= MAX_CAPACITY:
         raise ValueError(f"--particles = {short(options.particles)} is out of range; allowed: 1 to {MAX_CAPACITY}.")
-    if options.out and not os.path.isdir(os.path.dirname(options.out) or "."):
-        raise ValueError(
-            f"--out {short(options.out)!r}: there is no such folder; allowed: a file in a folder that exists."
-        )
+    if options.out:
+        check_out(options.out)
     if options.steps < 0:
         raise ValueError(f"--steps = {short(options.steps)} is negative; allowed: 0 or more.")
     if options.every is not None and options.every < 1:

@@ -1,4 +1,4 @@
-"""The reference that approximations are compared with: NumPyro's NUTS on a Target, with progress and cancel."""
+"""The reference that approximations are compared with: NumPyro's NUTS on a Target, with progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stein_core.recipe import Spec, knobs_of, target_of
 from stein_core.registry import TARGETS
 from stein_core.steppers import make_room
 
-CHUNK_SECONDS = 0.1  # of the warm-up between two reports or cancellation checks
+CHUNK_SECONDS = 0.1  # of the warm-up between two reports
 MOST = 10**6  # steps
 
 
@@ -35,8 +35,7 @@ def run_nuts(
     seed: int = 0,
     spread: float = 1.0,
     report: Callable[[int, int, float], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> np.ndarray | None:
+) -> np.ndarray:
     """Run NUTS on a regression target. Each chain adapts on its own for `warmup` steps.
 
     Args:
@@ -47,10 +46,9 @@ def run_nuts(
         spread: each chain starts at a draw of N(0, (spread target.scale)^2).
         report: (steps done, steps in all, seconds left) -> None. It is called at most ten times a second during the
             warm-up, then after every step.
-        cancelled: () -> whether to stop, asked as often. It may take its time.
 
     Returns:
-        Function values (chains, samples, k) of every draw; None if cancelled.
+        Function values (chains, samples, k) of every draw.
 
     Raises:
         ValueError: a target without a regression function, knobs or numbers out of range, or too little memory.
@@ -89,8 +87,6 @@ def run_nuts(
 
         values, done, total, chunk, began = [], 0, warmup + samples, 1, time.perf_counter()
         while done < total:
-            if cancelled():
-                return None
             before = time.perf_counter()
             steps = min(chunk, warmup - done) if done < warmup else 1
             states = jax.block_until_ready(advance(states, steps))
@@ -118,13 +114,16 @@ class Reference(NamedTuple):
     about: dict[str, Any]
 
 
-def save_reference(path: str | Path, reference: Reference, draws: int = 150) -> None:
-    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain.
+def save_reference(path: str | Path, reference: Reference, draws: int | None = 150) -> None:
+    """Write a compact .npz: float16 values of `draws` evenly thinned draws of each chain, or all values unchanged if
+    `draws` is None.
 
     R-hat must be computed before: `about` carries it.
     """
-    keep = np.linspace(0, reference.values.shape[1] - 1, min(draws, reference.values.shape[1])).round().astype(int)
-    values = reference.values[:, keep].astype(np.float16)
+    values = reference.values
+    if draws is not None:
+        keep = np.linspace(0, values.shape[1] - 1, min(draws, values.shape[1])).round().astype(int)
+        values = values[:, keep].astype(np.float16)
     np.savez_compressed(path, x=np.float32(reference.x), values=values, about=json.dumps(reference.about))
 
 

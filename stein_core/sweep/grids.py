@@ -28,13 +28,12 @@ from stein_core.errors import short, unknown
 from stein_core.facts import SweepFacts
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe, Spec, capacity_for
-from stein_core.registry import BANDWIDTHS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
+from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
 from stein_core.sweep.batches import Stop, program_of, run_batch
 from stein_core.sweep.store import Store
 
 SWEEPS = Registry("sweep", SweepFacts)
 RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
-LOOK = 0.2  # seconds between two looks whether to stop
 LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
 
@@ -111,19 +110,54 @@ def canonical(recipe: Recipe) -> dict[str, Any]:
 
 def key_of(recipe: Recipe, stop: Stop) -> str:
     """The hash that names a row. Where a user's file has registered an entry, another text of that file is another row."""
-    spec, knobs = recipe.spec, recipe.spec.knobs()
-    entries = [METHODS[spec.method], TARGETS[spec.target], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer]]
-    entries += [knob.choices[recipe.knobs.get(name, knob.default)] for name, knob in knobs.items() if knob.choices]
-    sources = [source for entry in entries if (source := source_of(entry))]
+    sources = [source for entry in entries_in(recipe) if (source := source_of(entry))]
     text = json.dumps([RESULTS, canonical(recipe), asdict(stop), *sources], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def entries_in(recipe: Recipe) -> list[Entry]:
+    """The entries that a recipe names: its method, target, guide and optimizer, and its choices."""
+    spec, knobs = recipe.spec, recipe.spec.knobs()
+    entries = [METHODS[spec.method], TARGETS[spec.target], GUIDES[spec.guide], OPTIMIZERS[spec.optimizer]]
+    return entries + [
+        knob.choices[recipe.knobs.get(name, knob.default)] for name, knob in knobs.items() if knob.choices
+    ]
+
+
+def files_of(recipes: Iterable[Recipe]) -> list[str]:
+    """The files that another process has to import (`--import FILE.py`) before it can run these recipes.
+
+    Raises:
+        ValueError: an entry was registered by no file, but in a lesson or at a prompt.
+    """
+    entries = dict.fromkeys(entry for recipe in recipes for entry in entries_in(recipe))
+    files = {}
+    for entry in [*entries, *DIAGNOSTICS.entries()]:
+        if is_ours(entry):
+            continue
+        try:
+            file = os.path.abspath(inspect.getsourcefile(entry.make) or "")
+        except TypeError:  # no function, no class
+            file = ""
+        if os.path.isfile(file):
+            files[file] = None
+        elif entry in entries:  # a diagnostic is only left out of the rows
+            raise ValueError(
+                f"{short(entry.name)!r} was registered by no file, so no other process can run it; allowed: entries of a "
+                "file, as `panel serve app --setup FILE.py` has them."
+            )
+    return list(files)
+
+
+def is_ours(entry: Entry) -> bool:
+    """Whether stein_core itself has registered an entry."""
+    return (getattr(entry.make, "__module__", None) or "").startswith("stein_core.")
 
 
 @lru_cache(maxsize=1024)
 def source_of(entry: Entry) -> str:
     """The hash of the file that has registered an entry, "" for our own. What comes from no file is never the same again."""
-    module = getattr(entry.make, "__module__", None) or ""
-    if module.startswith("stein_core."):
+    if is_ours(entry):
         return ""
     try:
         return hashlib.sha256(Path(inspect.getsourcefile(entry.make)).read_bytes()).hexdigest()
@@ -177,17 +211,13 @@ def run_sweep(
     stop: Stop = Stop(),
     executor: Executor | None = None,
     report: Callable[[dict[str, Any], int, int, float], None] | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    rest: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
     """Compute what the store does not have yet, and return the rows of `recipes` in their order.
 
     executor: any concurrent.futures.Executor (a process or cluster one gets picklable work); default: threads, one a
     core up to 4. report: called with (row, done, total, seconds left) as rows are stored; the last is an estimate.
-    cancelled: asked often; once true, nothing more is begun, threads stop where they are, and what has finished is kept.
-    rest: called between two pieces of work by the thread that does it, and may take its time. A run that diverges is a row
-    that says so; any other exception is passed on, after the others have finished. Raises OSError, at once, where the store
-    takes no more rows.
+    A run that diverges is a row that says so; any other exception is passed on, after the other batches have finished.
+    Raises OSError, at once, if the store takes no more rows.
     """
     keys = {key_of(recipe, stop): recipe for recipe in recipes}
     have = {row["key"]: row for row in store.rows(keys)}
@@ -214,29 +244,21 @@ def run_sweep(
             if report:
                 report(row, len(have), len(keys), seconds)
 
-    def halt():
-        rest()
-        return interrupted.is_set() or cancelled()
-
     own = executor or ThreadPoolExecutor(min(4, os.cpu_count() or 1), "sweep")
     here = isinstance(own, ThreadPoolExecutor)
     futures = {}
     for batch in batches:
         if here:
-            work = own.submit(_run_here, batch, stop, keep, halt)
+            work = own.submit(_run_here, batch, stop, keep, interrupted.is_set)
         else:
             work = own.submit(_run_there, batch, stop)
         futures[work] = batch
     failure = None
     try:
         pending = set(futures)
-        while pending:  # a look at `cancelled` in between: others may keep the executor busy
-            finished, pending = wait(pending, LOOK, FIRST_COMPLETED)
-            if cancelled():
-                pending = {work for work in pending if not work.cancel()}
+        while pending:
+            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in finished:
-                if future.cancelled():
-                    continue
                 if future.exception():
                     failure = failure or future.exception()
                 elif not here:
@@ -260,9 +282,9 @@ def _run_there(batch, stop):
     return run_batch(batch, stop)
 
 
-def _run_here(batch, stop, keep, cancelled):
-    if not cancelled():
-        run_batch(batch, stop, lambda i, result: keep(batch[i], result), cancelled)
+def _run_here(batch, stop, keep, interrupted):
+    if not interrupted():
+        run_batch(batch, stop, lambda i, result: keep(batch[i], result), interrupted)
 
 
 def _cost(recipe: Recipe) -> float:

@@ -16,7 +16,7 @@ from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
 from app.server.background import in_background
-from app.server.jobs import LINE, SweepJob, store
+from app.server.jobs import JOBS, SweepJob, store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
@@ -67,7 +67,7 @@ class Collapse:
         self.post = Mailbox(soon(pn.state.curdoc), self.on_news)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
-        self.replay = Replay(self.post)
+        self.replay = Replay()
         # Both are there from the start: see app/ui/guard_layout.js.
         self.charts = {log: Chart(log, self._open) for log in (True, False)}
         self.panes = {
@@ -213,7 +213,7 @@ class Collapse:
         if self.job and self.job.active or self.grid.refusal():
             return
         self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
-        LINE.add(self.job)
+        JOBS.add(self.job)
         self._show_job()
 
     def _export(self, item):
@@ -304,6 +304,8 @@ class Collapse:
             text = progress(job, "runs")
         elif job and job.state == "cancelled" and self.ran == self.grid:
             text = f"Cancelled: {job.done} of {job.total} runs are kept."
+        elif job and job.state == "done":
+            self.damaged.visible = self.damaged.visible or bool(job.warnings)
         elif job and job.state == "failed":
             self.error.param.update(object=html.escape(job.error), visible=True)
             self.job = None
@@ -325,10 +327,6 @@ class Collapse:
         if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
         self._draw_found()
-        if "recorded" in news:
-            self.replay.told(*news["recorded"])
-        if "unrecorded" in news:
-            self.replay.failed(*news["unrecorded"])
 
     def _leave(self):
         """End the sweep and the recording of a closed tab."""

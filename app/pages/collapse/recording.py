@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from pathlib import Path
 
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Span
 from bokeh.plotting import figure
 
+from app.server.jobs import Job
 from app.ui.colours import GREY, TICKS
-from stein_core import Recipe, stream, target_of
-
-SHOTS = 60  # kept of a run, geometrically spaced: most happens at first
-LOOKS = 600  # frames that they are picked from
+from stein_core import Recipe
+from stein_core.experiments.recording import Recording, Shot, load_recording
 
 
-class Shot(NamedTuple):
-    """What the figures show of one step. norms (m,): |x| / sqrt(d); cosines: of all pairs; plane (m, 2): the first two
-    coordinates. Locations are relative to the target's mean."""
+class RecordJob(Job):
+    """A run of a sweep, repeated; recording: what has come of it, or None."""
 
-    step: int
-    norms: np.ndarray
-    cosines: np.ndarray
-    plane: np.ndarray
-    attraction: float
-    repulsion: float
-    force: float
+    label = "a recording"
 
+    def __init__(self, recipe: Recipe, steps: int):
+        super().__init__(steps, [recipe])
+        self.recording: Recording | None = None
 
-class Recording(NamedTuple):
-    """A run's shots in order; sd: the target's standard deviations in the first two coordinates, or None."""
+    def arguments(self, folder: Path) -> list[str]:
+        return ["record", "--recipe=-", f"--steps={self.total}", f"--out={folder / 'run.npz'}"]
 
-    recipe: Recipe
-    shots: list[Shot]
-    sd: np.ndarray | None
-
-
-def record(recipe: Recipe, steps: int, at: Callable[[int], None], cancelled: Callable[[], bool]) -> Recording:
-    """Repeat a run for `steps` steps. at: hears how far it is; cancelled: asked at every frame. It compiles: never on an
-    event loop."""
-    target = target_of(recipe.spec)
-    mean = target.center if target.mean is None else target.mean
-    marks = {0, *np.geomspace(1, max(steps, 1), SHOTS).round().astype(int).tolist()}
-    every, due, shots = max(1, steps // LOOKS), 0, []
-    for frame in stream(recipe, steps, every):
-        if cancelled():
-            break
-        at(frame.step)
-        passed = sum(mark <= frame.step for mark in marks)
-        if passed > due:
-            due = passed
-            shots.append(shot_of(frame, mean))
-    sd = None if target.variance is None else np.sqrt(np.resize(target.variance, 2))
-    return Recording(recipe, shots, sd)
-
-
-def shot_of(frame, mean) -> Shot:
-    """What the figures show of a frame."""
-    x = frame.locations - mean
-    norms = np.linalg.norm(x, axis=1)
-    unit = x / np.maximum(norms, 1e-30)[:, None]
-    pairs = np.triu_indices(len(x), 1)
-    plane = np.zeros((len(x), 2))
-    plane[:, : min(2, x.shape[1])] = x[:, :2]
-    sizes = (frame.metrics[name] for name in ("attraction", "repulsion", "force"))
-    return Shot(frame.step, norms / np.sqrt(x.shape[1]), (unit @ unit.T)[pairs], plane, *sizes)
+    def collect(self, folder: Path) -> None:
+        self.recording = load_recording(folder / "run.npz")
 
 
 class Figures:
@@ -147,8 +110,8 @@ class Figures:
         """Draw a recording. norm, cosine: where the simplex has them, or None."""
         shots = [shot for shot in recording.shots if shot.step > 0]  # the axis is logarithmic
         for name, source in self.spread.items():
-            usable = [shot for shot in shots if len(getattr(shot, name))]
-            levels = [np.quantile(getattr(shot, name), (0, 0.25, 0.5, 0.75, 1)) for shot in usable]
+            usable = [shot for shot in shots if not np.isnan(getattr(shot, name)).any()]
+            levels = [getattr(shot, name) for shot in usable]
             columns = zip(("low", "q1", "mid", "q3", "high"), np.array(levels).reshape(-1, 5).T.tolist())
             source.data = {"step": [shot.step for shot in usable], **dict(columns)}
         for name, goal in (("norms", norm), ("cosines", cosine)):

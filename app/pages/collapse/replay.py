@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import html
-from typing import Callable
 
 import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.collapse.laws import variance_law
-from app.pages.collapse.recording import Figures, Recording, record
+from app.pages.collapse.recording import Figures, RecordJob
 from app.pages.collapse.series import Point
-from app.server.background import RECORDERS, STOPPING, Breaks, giving_way, in_background
+from app.server.background import is_yielding
+from app.server.jobs import RECORDINGS
 from app.server.limits import LIMITS
 from app.stage.setup import Setup
+from app.ui.job_bar import YIELDING
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweep.grids import canonical
 
 
 class Replay:
-    """open: repeat the run of a point on a thread, whose news goes through `post` to `told`, on the event loop."""
+    """open: repeat the run of a point by a job; `refresh` shows what comes of it."""
 
-    def __init__(self, post: Callable[[dict], None]):
-        self.post = post
-        self.opened = 0  # counts the clicks: only the last one's recording is shown
-        self.recording, self.progress, self.figures = None, "", Figures()
+    def __init__(self):
+        self.job: RecordJob | None = None
+        self.recording, self.figures = None, Figures()
         self.title = pmui.Typography("", variant="subtitle2", margin=(8, 10, 0, 10), sizing_mode="stretch_width")
         self.scrub = pmui.Player(
             start=0,
@@ -59,8 +59,8 @@ class Replay:
         """Repeat the run of a point, its first seed's."""
         row = point.rows[0]
         recipe = Recipe.from_dict(row["recipe"])
-        self.opened += 1
-        number, self.recording, self.point = self.opened, None, point
+        self.close()
+        self.job, self.recording, self.point = None, None, point
         self.title.object = (
             f"You are here: {METHODS[row['method']].label} on {TARGETS[row['target']].label}, d = {row['dim']}, "
             f"n = {row['particles']}, seed {row['seed']}"
@@ -68,60 +68,36 @@ class Replay:
         self.scrub.visible = self.four.visible = False
         self.panel.visible = True
         if problem := LIMITS.refusal(row["dim"], row["particles"]):
-            self.progress, self.onward.object = "", ""
+            self.onward.object = ""
             self.reading.object = f"It is not repeated here: {problem}"
             return
-        self.progress = self.reading.object = "waiting …"
+        self.job = RecordJob(recipe, row["steps"])
+        self.reading.object = "waiting …"
         self.onward.object = f'<a href="?{html.escape(link_of(recipe))}" target="_blank">Open in Particles</a>'
-
-        breaks = Breaks()
-
-        def at(step):
-            self.progress = f"step {step:,} of {row['steps']:,}{giving_way()}"
-
-        def wanted():
-            return self.opened == number and not STOPPING.is_set()
-
-        def unwanted():
-            breaks.take(lambda: not wanted())
-            return not wanted()
-
-        def work():
-            self.progress = "compiling …"
-            return record(recipe, row["steps"], at, unwanted)
-
-        in_background(
-            work,
-            lambda recording: self.post({"recorded": (number, recording)}),
-            lambda text: self.post({"unrecorded": (number, text)}),
-            wanted,
-            RECORDERS,
-        )
+        RECORDINGS.add(self.job)
 
     def refresh(self) -> None:
-        """Say how far the recording is."""
-        if self.progress and self.recording is None:
-            self.reading.object = self.progress
-
-    def told(self, number: int, recording: Recording) -> None:
-        """A recording is there; one of an earlier click is dropped."""
-        if number != self.opened:
+        """Say how far the recording is, and show it when it has come."""
+        job = self.job
+        if job is None:
             return
-        self.recording = recording
-        self.figures.show(recording, *goals_of(self.point))
-        last = len(recording.shots) - 1
-        self.scrub.param.update(end=last, value=last, visible=True)
-        self._scrubbed()
-        self.four.visible = True
-
-    def failed(self, number: int, text: str) -> None:
-        """There will be no recording."""
-        if number == self.opened:
-            self.progress = self.reading.object = f"this run could not be repeated: {text}"
+        if job.state == "running":
+            now = f"step {job.done:,} of {job.total:,}{YIELDING * is_yielding()}" if job.done else "compiling …"
+            self.reading.object = now
+        elif job.state == "failed":
+            self.reading.object, self.job = f"this run could not be repeated: {job.error}", None
+        elif job.state == "done":
+            self.recording, self.job = job.recording, None
+            self.figures.show(self.recording, *goals_of(self.point))
+            last = len(self.recording.shots) - 1
+            self.scrub.param.update(end=last, value=last, visible=True)
+            self._scrubbed()
+            self.four.visible = True
 
     def close(self) -> None:
         """Nobody looks any more: a recording that runs stops."""
-        self.opened += 1
+        if self.job:
+            self.job.cancel()
 
     def _scrubbed(self, event=None):
         if self.recording:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,14 @@ from app.pages.wave.measures import AT, Readout, measure
 from app.pages.wave.setup import WaveSetup
 from app.server.folders import ASSETS
 from app.server.jobs import Job
-from stein_core.experiments.bands import Band, disagreement
-from stein_core.experiments.nuts import Reference, load_reference, run_nuts
+from stein_core import Recipe, Spec
+from stein_core.experiments.bands import Band
+from stein_core.experiments.nuts import Reference, load_reference
 from stein_core.experiments.wave import GRID, dim_of
 
 AGREE = 1.05  # R-hat above which chains are said to disagree
 CHAINS, WARMUP, SAMPLES = 4, 500, 500
+THINNED = 4  # one draw in so many is kept
 KEPT = 20  # references computed here that the server remembers
 
 _made: dict[tuple, Reference] = {}
@@ -75,33 +78,23 @@ class NutsJob(Job):
     label = "NUTS"
 
     def __init__(self, setup: WaveSetup):
-        super().__init__(WARMUP + SAMPLES)
+        width, noise, prior, data = setup.posterior()
+        knobs = {"target.noise": noise, "target.prior_scale": prior, "target.data": data}
+        super().__init__(WARMUP + SAMPLES, [Recipe(Spec("wave", dim_of(width), "map"), knobs)])
         self.setup = setup
 
-    def heard(self, done: int, total: int, left: float) -> None:
-        """`run_nuts` is so far."""
-        self.done, self.total, self.left = done, total, left
+    def arguments(self, folder: Path) -> list[str]:
+        counts = {"chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "every": THINNED}
+        options = {**counts, "recipe": "-", "out": folder / "nuts.npz"}
+        return ["nuts", *(f"--{name}={value}" for name, value in options.items())]
 
-    def compute(self) -> None:
-        if reference_of(self.setup):  # made for another visitor meanwhile
-            return
-        width, noise, prior, data = self.setup.posterior()
-        knobs = {"target.noise": noise, "target.prior_scale": prior, "target.data": data}
-        values = run_nuts(
-            "wave", dim_of(width), knobs, GRID, CHAINS, WARMUP, SAMPLES, report=self.heard, cancelled=self.give_way
-        )
-        if values is None:
-            return
-        r_hat = disagreement(values)
-        about = {
-            "chains": CHAINS,
-            "warmup": WARMUP,
-            "samples": SAMPLES,
-            "r_hat": r_hat.tolist(),
-            "r_hat_max": float(r_hat.max()),
-            "made": "computed here",
-        }
+    def follow(self, folder: Path) -> None:
+        if reference_of(self.setup) is None:  # else another visitor's job has made it
+            super().follow(folder)
+
+    def collect(self, folder: Path) -> None:
+        made = load_reference(folder / "nuts.npz")
         with _lock:
-            _made[self.setup.posterior()] = Reference(GRID, values[:, ::4], about)
+            _made[self.setup.posterior()] = Reference(GRID, made.values, {**made.about, "made": "computed here"})
             while len(_made) > KEPT:
                 del _made[next(iter(_made))]
