@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from stein_core import Frame, Spec, State, Stepper
-from stein_core.recipe import COMMON, EDITS, check_knobs
+from stein_core.recipe import COMMON, EDITS, Knobs, check_knobs
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600
@@ -40,6 +40,7 @@ class Lane:
     spent: float = 0.0
     taken: float = 0.0
     diverged: bool = False
+    checked: tuple[dict, Knobs] | None = None  # the run's knobs, and those of them that this method has
 
     @property
     def seconds(self) -> float:
@@ -183,10 +184,13 @@ class Run:
         """Return the setup that repeats what is shown, and then goes on as a link said."""
         return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
-    def knobs_of(self, lane: Lane, knobs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Of `knobs`, or the present ones, those that a method has."""
-        knobs = self.knobs if knobs is None else knobs
-        return {name: value for name, value in knobs.items() if name in lane.known}
+    def knobs_of(self, lane: Lane, knobs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Of `knobs`, or the present ones, those that a method has. The present ones are checked once."""
+        if knobs is not None:
+            return {name: value for name, value in knobs.items() if name in lane.known}
+        if lane.checked is None or lane.checked[0] is not self.knobs:  # every change makes another dict
+            lane.checked = self.knobs, Knobs(lane.spec, self.knobs_of(lane, self.knobs))
+        return lane.checked[1]
 
     def _move(self, lanes: Mapping[str, Lane], goal: int, steps: int) -> list[str]:
         """Up to `steps` steps of these methods towards `goal`; those that diverged."""
