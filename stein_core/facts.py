@@ -53,7 +53,8 @@ class MethodFacts(Facts):
     force is exact there, which a grid takes by default.
 
     On pages: colour and marker: of its series in every figure; without them it takes what is free. wave: its place
-    among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that its band narrows with the network's width.
+    among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that
+    its band narrows with the network's width.
     """
 
     guides: tuple[str, ...]

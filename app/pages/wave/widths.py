@@ -17,6 +17,7 @@ from stein_core import METHODS
 from stein_core.experiments.wave import dim_of
 
 LOOKS = dict(zip(SHOWN, looks_of(SHOWN)))
+# Whose band the SMI paper says narrows from h = 5 to h = 100.
 CLAIM = {
     e.name: e.facts.narrows for e in METHODS.entries() if e.facts.narrows is not None
 }  # of the SMI paper, h = 5 to h = 100
