@@ -83,6 +83,7 @@ class Player(Worker):
     def _advance(self, move: Callable[[int], list[str]], steps: int):
         run, knobs = self._run, self._run.knobs
         diverged = move(steps)
+        self._dirty = True  # also when no frame may be sent now and this was the last step
         if run.knobs is not knobs:  # a change that came with a link
             self._notify({"knobs": run.knobs})
         for name in diverged[:1]:
