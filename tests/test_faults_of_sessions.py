@@ -135,6 +135,7 @@ def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_p
 
 
 FULL = """
+import sqlite3
 import stein_core.sweep.store as kept
 
 begin = kept.Store._open
@@ -146,10 +147,11 @@ def begin_full(store):
     number = 0
     try:
         while True:
-            store._db.execute("INSERT INTO rows VALUES (?, ?)", (str(number), "{}" + " " * 100))
+            with store._db:  # each on its own, for a full disk takes back all of them
+                store._db.execute("INSERT INTO rows VALUES (?, ?)", (str(number), "{}" + " " * 100))
             number += 1
-    except Exception:
-        store._db.commit()
+    except sqlite3.OperationalError:
+        pass
 
 kept.Store._open = begin_full
 """
