@@ -181,7 +181,8 @@ def test_a_job_that_is_cancelled_ends_within_a_second_and_a_killed_one_says_why(
 
 @pytest.mark.parametrize("code, said, sentence", [
     (2, "warning: old\nerror: rows.sqlite takes no more rows.\n", "rows.sqlite takes no more rows."),
-    (-9, "", "The job's process was killed, perhaps because the machine has no memory left. Try again, or compute less."),
+    (-9, "", "The job's process was killed, perhaps because the machine has no memory left. Try again, or "
+     "compute less."),
     (-6, "F1 Check failed\n", "The job's process has crashed (Aborted). Try again, or compute less."),
     (1, "Traceback ...\n  File\nMemoryError: 3 GB\n", "MemoryError: 3 GB"),
     (1, "", "The job's process has ended with exit code 1."),
@@ -263,8 +264,9 @@ def test_a_store_that_a_job_finds_damaged_is_said(shelf, tmp_path):
 
 def test_a_recording_is_shown_when_it_has_come_and_only_the_last_ones():
     replay = Replay()
-    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf", "rule": "median_log",
-           "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3, "recipe": SMALL[0].to_dict()}  # fmt: skip
+    run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf",
+           "rule": "median_log", "seed": 0, "stopped": "converged", "steps": 400, "sample_variance": 0.3,
+           "recipe": SMALL[0].to_dict()}  # fmt: skip
     (point,) = points_of([run], "sample_variance", "dim")
     replay.open(point)
     first = replay.job

@@ -57,7 +57,7 @@ LOOKERS = Threads(1, "look-up")  # what takes a moment
 
 
 def is_yielding() -> bool:
-    """Whether background work yields: pages play, or did a moment ago, for a page may be slow because of this very work."""
+    """Say whether background work yields: a page plays, or did a moment ago. Such work may be what makes it slow."""
     return SHARE.pages(SHARE.REMEMBERED) > 0
 
 
@@ -69,8 +69,8 @@ class Cancelled(BaseException):
 def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
     """Let the steps that this thread takes yield to pages that play, and end when they are unwanted.
 
-    After each piece of work but the first, which compiles, the thread rests as long as the piece took for each page that
-    plays: so it has the share of one page more of a core. On more than two cores the rest is as much shorter.
+    The first piece of work compiles. After each later piece the thread rests as long as the piece took, once for each
+    page that plays: the work costs as much as one more page. On more than two cores the rest is shorter.
 
     Raises:
         Cancelled: the work is unwanted.
@@ -118,8 +118,8 @@ def in_background(
 class Turns:
     """What keeps the event loop busy for long, such as new cells of a lesson: of all pages one at a time.
 
-    While pages play, the event loop is theirs after each such call for as long as the call took: a slider then waits for
-    one call at most, and not for those of a whole class.
+    While pages play, the event loop stays free after each such call for as long as the call took. A slider then waits
+    for one call at most, also when a whole class runs a lesson.
     """
 
     def __init__(self):

@@ -54,9 +54,14 @@ def _opened() -> Store:
 class Job:
     """A command of `python -m stein_core` that gets recipes on its stdin, in a process of its own.
 
-    A subclass says the command in `arguments`. state: "waiting", "running", "done", "cancelled" or "failed"; done, total
-    and left (estimated seconds or None): its progress; error: a sentence on what went wrong; warnings: sentences on what
-    else it has met. label: what it is called on pages whose jobs wait for it.
+    A subclass says the command in `arguments`.
+
+    Attributes:
+        state: "waiting", "running", "done", "cancelled" or "failed".
+        done, total, left: progress; left is in seconds, an estimate or None.
+        error: a sentence on what went wrong.
+        warnings: sentences on what else happened.
+        label: its name on pages whose jobs wait for it.
     """
 
     label = "another job"
@@ -254,7 +259,7 @@ RECORDINGS = JobQueue(2)  # they take seconds, so they do not wait for sweeps
 
 @atexit.register
 def stop() -> None:
-    """End all jobs and background work; the server ends. A compilation cannot be ended, so wait for PATIENCE at most."""
+    """End all jobs and background work. A compilation cannot be ended: wait PATIENCE seconds at most."""
     STOPPING.set()
     JOBS.cancel()
     RECORDINGS.cancel()

@@ -13,8 +13,9 @@ WRAP = 2**24  # float32 counts exactly up to here, and the number travels as flo
 class Mailbox:
     """News from a worker thread to the event loop: a call merges a dict into what waits, one delivery takes it all.
 
-    schedule: runs a function on the event loop soon, see `app.server.loop.soon`. deliver: called there with the merged dict,
-    in order.
+    Args:
+        schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
+        deliver: called there with the merged dict, in order.
     """
 
     def __init__(self, schedule: Callable[[Callable], None], deliver: Callable[[dict], None]):
@@ -40,8 +41,8 @@ class Mailbox:
 class Share:
     """How many frames a second a page may send, where the event loop that all pages share cannot send more.
 
-    Each frame says how long it waited for the event loop. `rate`, the frames a second of all pages together, falls
-    while one in six or more waits longer than LATE, and rises else; pages that have sent within a second have equal shares.
+    Each frame says how long it waited for the event loop. `rate` is the total frame rate of all pages. It is lowered
+    while more than 1 in 6 frames waits longer than LATE, otherwise raised, and is split evenly among active pages.
     """
 
     LATE = 0.014  # seconds
@@ -102,7 +103,7 @@ class Streamer:
         self._ack_times = deque(maxlen=1000)
 
     def wait_slot(self, timeout: float) -> bool:
-        """Block up to `timeout` seconds until a frame may be produced; False if none may, or if somebody is in a hurry."""
+        """Block up to `timeout` seconds until a frame may be produced. False if none may, or after `hurry`."""
         until = time.monotonic() + timeout
         with self._changed:
             while not (self._closed or self._hurried):
@@ -117,7 +118,7 @@ class Streamer:
             return False
 
     def hurry(self) -> None:
-        """What is shown is about to change: the worker is to look at its commands, and the next frame is not held back."""
+        """Wake the worker for a command, and let the next frame go at once: what is shown is about to change."""
         with self._changed:
             self._hurried = self._eager = True
             self._changed.notify_all()

@@ -12,7 +12,7 @@ from app.server.streaming import Streamer
 
 
 class Pace:
-    """Keeps one method on one stage below LIMITS.steps_per_second. A rest earns at most a quarter of a second's steps."""
+    """Keep one method of a stage below LIMITS.steps_per_second. A pause earns at most the steps of 0.25 s."""
 
     def __init__(self):
         self._credit, self._since = 1.0, time.monotonic()

@@ -1,9 +1,9 @@
 """Speed against the peers and against the machine: `python -m stein_core bench`.
 
-Ours and a peer run the same target, particles, optimiser and number of draws in turns, in float32, compiled before. A ratio
-is one pair's; the table has the medians. The floor of a step is what its matmuls and the arrays it must touch would take at
-the rates that this machine reaches on a large matmul and a large copy; a second floor adds its random numbers, at the rate
-of our own generator.
+Ours and a peer take turns with the same target, particles, optimiser and number of draws, in float32, without compile
+time. A ratio is one pair's; the table has the medians. The floor of a step is the time of its matmuls and of the arrays
+that it must touch, at the rates that this machine reaches on a large matmul and a large copy. A second floor adds its
+random numbers, at the rate of our own generator.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def svgd_case(n: int, d: int) -> Case:
 
 
 def smi_case(m: int, d: int, draws: int = 10) -> Case:
-    """log q of m L draws under m guides: two matmuls and their transposes; draws and their gradients once in, once out."""
+    """log q of m L draws under m guides: two matmuls and their transposes. Draws and gradients go once in, once out."""
     return Case(f"SMI m={m} d={d} L={draws}", Spec("gaussian", d, "smi", draws=draws, capacity=_even(m)), m,
                 ("numpyro", "numpyro patched"), *_guides(m, d, draws))  # fmt: skip
 
@@ -244,11 +244,12 @@ def _with_target(spec, knobs, problem, target):
 
 
 def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dict[str, Any]:
-    """One row: milliseconds a step, evaluations of the target, compile seconds, ratios to every peer and to the floor."""
+    """Return one row: ms a step, evaluations of the target, compile seconds, ratios to every peer and to the floor."""
     began = time.perf_counter()
     run = ours(case)
     row: dict[str, Any] = {
-        "case": case.name, "compile_s": round(time.perf_counter() - began, 1), "evaluations": evaluations(case), "peers": {},
+        "case": case.name, "compile_s": round(time.perf_counter() - began, 1), "evaluations": evaluations(case),
+        "peers": {},
     }  # fmt: skip
     mine = []
     for name in case.peers:
@@ -296,7 +297,8 @@ def run_bench(options) -> int:
         raise ValueError("bench needs BlackJAX; install it with: pip install 'steinlab[bench]'.") from None
     rate = rates()
     print(
-        f"{machine()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, {rate['normals'] / 1e6:.0f} M normals/s"
+        f"{machine()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, "
+        f"{rate['normals'] / 1e6:.0f} M normals/s"
     )
     print(f"{'case':<24}{'ms/step':>9}{'target':>8}{'x floor':>9}{'drawn':>7}   peers: ms/step (x ours)")
     rows = []
@@ -304,7 +306,8 @@ def run_bench(options) -> int:
         row = compare(case, rate, options.pairs, 0.1 if options.quick else 0.3)
         peers = ", ".join(f"{name} {peer['ms']:.3f} ({peer['ratio']:.1f}x)" for name, peer in row["peers"].items())
         print(
-            f"{row['case']:<24}{row['ms']:>9.3f}{row['evaluations']:>8}{row['to_floor']:>9.1f}{row['to_floor_drawn']:>7.1f}   {peers}",
+            f"{row['case']:<24}{row['ms']:>9.3f}{row['evaluations']:>8}{row['to_floor']:>9.1f}"
+            f"{row['to_floor_drawn']:>7.1f}   {peers}",
             flush=True,
         )
         rows.append(row)

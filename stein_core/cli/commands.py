@@ -137,7 +137,8 @@ def sweep_grid(options) -> int:
                 settings[name] = tuple(kind(item) for item in getattr(options, name).split(","))
             except ValueError:
                 raise ValueError(
-                    f"--{name} = {short(getattr(options, name))!r}; allowed: {kind.__name__} values with commas between."
+                    f"--{name} = {short(getattr(options, name))!r}; "
+                    f"allowed: {kind.__name__} values with commas between."
                 ) from None
         else:
             settings[name] = getattr(options, name)

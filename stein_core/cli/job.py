@@ -41,8 +41,8 @@ def progress(options, total: int, unit: str) -> Iterator[Callable]:
     """Show how far a command is, as a bar on stderr, or with --job as JSON lines on stdout.
 
     Yields:
-        report(done, left=None, text="", **news): done of `total` units, seconds left, a text for the bar, and what else the
-        JSON line carries.
+        report(done, left=None, text="", **news): done of `total` units, seconds left, a text for the bar, and what
+        else the JSON line carries.
     """
     if options.job is None:
         with tqdm(total=total, unit=unit, disable=None, file=sys.stderr) as bar:

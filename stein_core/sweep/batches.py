@@ -34,9 +34,8 @@ BLOCKS = SLOW // FAST
 RULES = ("means", "recursion")
 DIMS = (10, 40, 100, 200, 400, 1000)  # dimensions are padded up to one of these
 AT_REST = 1e-4  # of the attraction: a force below that is as good as zero
-NARROWEST = (
-    1e-6  # a guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged
-)
+# A guide with a smaller sd is a point to float32, and its mixture has no density: the run has diverged.
+NARROWEST = 1e-6
 EVENTS = 30  # most changes of the step size of one run
 MOST_STEPS = 10**9  # they are counted in 32 bits
 CHUNK_SECONDS = 0.05  # between two looks at what has settled, and two chances to stop
@@ -44,16 +43,24 @@ CHUNK_SECONDS = 0.05  # between two looks at what has settled, and two chances t
 
 @dataclass(frozen=True)
 class Stop:
-    """When a run has settled: its force has stopped falling, and is as good as zero where it can be.
+    """Say when a run has settled: its force no longer falls, and it is small beside the attraction.
 
-    rule "means": the mean force norm over the last 35 steps is not below that over the last 350, looked at every 35
-    steps and not before the 350th (SMI paper, sec. 6). rule "recursion": the published code's two discounted averages and
-    fast > 2 slow, which are not normalised: kept to compare. Each time the rule fires the step size is divided by 10;
-    at the `stages`-th time the run has settled, if its force is below 1e-4 of its attraction; else (it may have
-    rested near a saddle) it begins again with the first step size. A method with noise in its force (Monte Carlo draws,
-    Langevin) is not asked for that. A point where the force vanishes without being stable passes all the same. least:
-    steps that a stage has at least; noisy: the same where there is noise, which hides that the drift has not ended.
-    most: steps after which a run ends anyway, as not converged.
+    Each time the rule fires, the step size is divided by 10. After the last stage the run counts as converged if its
+    force is below 1e-4 of its attraction. Otherwise it restarts with the first step size, since it may be near a saddle
+    point. Methods with noise in their force (Monte Carlo draws, Langevin) skip that check. The check cannot detect
+    unstable fixed points.
+
+    Args:
+        rule: "means" fires if the mean force norm over the last 35 steps is not below that over the last 350. It looks
+            every 35 steps, from the 350th on (SMI paper, sec. 6). "recursion" is the rule of the published code: two
+            discounted averages that are not normalised, and fast > 2 slow. It is kept to compare.
+        stages: how often the rule fires in all.
+        least: fewest steps of a stage.
+        noisy: the same for a noisy method, whose noise hides that it still drifts.
+        most: steps after which a run ends as not converged.
+
+    Raises:
+        ValueError: names the field, the value and what is allowed.
     """
 
     rule: str = "means"
@@ -94,7 +101,7 @@ ENDS = ("running", "converged", "steps", "diverged")
 
 
 def padded_dim(spec: Spec) -> int:
-    """The dimension that a batch computes for `spec`: the next of 10, 40, 100, 200 ... where the target has a choice."""
+    """Return the dimension that a batch computes for `spec`: the next of 10, 40, 100 ... if the target allows it."""
     return next(d for d in DIMS if d >= spec.dim) if TARGETS[spec.target].facts.pads else spec.dim
 
 

@@ -52,7 +52,10 @@ def variance_collapse(
     """Every method in every dimension, for each particle count, alpha, kernel and bandwidth rule, with seeds 0, 1 ...
 
     knobs: any other knob, for the methods that have it. Settings that a method does not have (alpha for Langevin, the
-    particle count of VI) do not multiply its rows. Raises ValueError for a knob that no method has or that the grid sets.
+    particle count of VI) do not multiply its rows.
+
+    Raises:
+        ValueError: a knob that no method has, or that the grid sets.
     """
     if seeds < 1:
         raise ValueError(f"seeds = {short(seeds)} is too small; allowed: 1 or more.")
@@ -109,7 +112,7 @@ def canonical(recipe: Recipe) -> dict[str, Any]:
 
 
 def key_of(recipe: Recipe, stop: Stop) -> str:
-    """The hash that names a row. Where a user's file has registered an entry, another text of that file is another row."""
+    """Return the hash that names a row. If a user's file registered an entry, another text of it gives another hash."""
     sources = [source for entry in entries_in(recipe) if (source := source_of(entry))]
     text = json.dumps([RESULTS, canonical(recipe), asdict(stop), *sources], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -143,8 +146,8 @@ def files_of(recipes: Iterable[Recipe]) -> list[str]:
             files[file] = None
         elif entry in entries:  # a diagnostic is only left out of the rows
             raise ValueError(
-                f"{short(entry.name)!r} was registered by no file, so no other process can run it; allowed: entries of a "
-                "file, as `panel serve app --setup FILE.py` has them."
+                f"{short(entry.name)!r} was registered by no file, so no other process can run it; allowed: entries "
+                "of a file, as `panel serve app --setup FILE.py` has them."
             )
     return list(files)
 
@@ -156,7 +159,7 @@ def is_ours(entry: Entry) -> bool:
 
 @lru_cache(maxsize=1024)
 def source_of(entry: Entry) -> str:
-    """The hash of the file that has registered an entry, "" for our own. What comes from no file is never the same again."""
+    """Return the hash of the file that registered an entry, "" for our own. Without a file it is always new."""
     if is_ours(entry):
         return ""
     try:

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 class Store:
     """The rows of sweeps in one SQLite file, safe for several threads and processes.
 
-    A file that is damaged, or becomes so, is set aside under another name (`set_aside` says which) and a new one is begun.
-    Raises ValueError, naming the path, where the folder does not exist or the path is a folder, and
+    A damaged file is set aside under another name (`set_aside` says which), and a new one is begun.
+    Raises ValueError, naming the path, if the folder does not exist or the path is a folder, and
     sqlite3.OperationalError where the file is read-only or another process has it locked for PATIENCE seconds.
     """
 
@@ -89,8 +89,11 @@ class Store:
                 return work()
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a row, on disk when this returns; a key that is there already stays as it is. Raises OSError where there is
-        no room for it."""
+        """Keep a row, on disk when this returns. A key that is there already keeps its row.
+
+        Raises:
+            OSError: there is no room for it.
+        """
 
         def insert():
             with self._db:

@@ -300,7 +300,7 @@ def test_the_recovery_table_opens_and_its_job_can_be_cancelled(open_wave):
     tab.pause()
     tab.page.get_by_text("Recovery point: SVGD").click()
     tab.said("> 256")
-    tab.said("leaves the 1/m out")
+    tab.said("forgets to divide by m")
     tab.said("Ours: 100 runs")
     tab.button("Compute here").click()
     tab.button("Compute here").wait_for(state="hidden")  # else the next click finds it still there

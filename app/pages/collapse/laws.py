@@ -1,4 +1,4 @@
-"""The curves that are drawn through the points of the page "Variance collapse". Slow (root finding): off the event loop."""
+"""The curves through the points of page "Variance collapse". Root finding is slow: never call it on the event loop."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ def _end(entry: Entry, exact: bool, d: int, n: int, kernel, rule, alpha, knobs: 
 def variance_law(
     method: str, d: int, n: int, kernel: str | None, rule: str | None, alpha: float | None, knobs: tuple = ()
 ) -> float:
-    """The variance, 1/(n-1), that a method ends with on a standard normal; NaN where no exact law is known. knobs: those
-    of Grid.knobs."""
+    """Return the variance, with 1/(n-1), at which a method ends on a standard normal; NaN if no exact law is known.
+
+    Args:
+        knobs: those of Grid.knobs.
+    """
     return _end(METHODS[method], True, d, n, kernel, rule, alpha, knobs)
 
 

@@ -123,7 +123,7 @@ def link_of(recipe: Recipe) -> str:
 
 
 def goals_of(point: Point) -> tuple[float | None, float | None]:
-    """|x| / sqrt(d) and the cosine of pairs at the regular simplex, where the law says that a run ends there; else None."""
+    """Return |x| / sqrt(d) and the cosine of pairs at the regular simplex if the law says that a run ends there."""
     series, d, n, row = point.series, point.d, point.n, point.rows[0]
     if not METHODS[series.method].facts.simplex or not 2 <= n <= d + 1 or row["target"] != "gaussian":
         return None, None

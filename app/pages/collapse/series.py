@@ -19,7 +19,7 @@ from stein_core.sweep.grids import idle_knobs
 
 
 class Series(NamedTuple):
-    """One colour. n is None where the x axis runs over it, and d elsewhere; alpha, kernel, rule and force_scale where the
+    """One colour. n is None if the x axis runs over it, else d is. alpha, kernel, rule and force_scale are None if the
     method has none."""
 
     method: str
@@ -132,9 +132,7 @@ def names_of(series: Iterable[Series]) -> dict[Series, str]:
         ):
             if len({getattr(s, field) for s in others}) > 1:
                 value = getattr(one, field)
-                parts.append(
-                    f"{FORCE_SCALES[value].label} scale" if field == "force_scale" else f"{text}{text_of(value)}"
-                )
+                parts.append(FORCE_SCALES[value].label if field == "force_scale" else f"{text}{text_of(value)}")
         names[one] = ", ".join(parts)
     return names
 

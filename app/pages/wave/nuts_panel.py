@@ -15,8 +15,8 @@ from stein_core.experiments.wave import dim_of
 
 
 class NutsPanel:
-    """found: hears what is known of each network, a Compared or None. post: takes news to the event loop, where the page
-    hands {"nuts": ...} to `told` and {"gaps": ...} to `gaps`. failed: why there is none.
+    """found: gets what is known of each network, a Compared or None. post: takes news to the event loop; the page then
+    hands {"nuts": ...} to `on_found` and {"gaps": ...} to `gaps`. failed: why there is none.
     page: which the job gives way to."""
 
     def __init__(
@@ -60,7 +60,7 @@ class NutsPanel:
                 lambda: asked is self.asked and not self.gaps,
             )
 
-    def told(self, asked: list, known: list[Compared | None]) -> None:
+    def on_found(self, asked: list, known: list[Compared | None]) -> None:
         """What was measured; of other settings than the present ones it is dropped."""
         if asked == self.asked:
             self._draw(known)

@@ -323,11 +323,11 @@ class WavePage:
         if "alarm" in news:
             self._alarm(news["alarm"])
         if "nuts" in news:
-            self.nuts.told(*news["nuts"])
+            self.nuts.on_found(*news["nuts"])
         if "gaps" in news:
             self.nuts.gaps = news["gaps"]
         if "recovery" in news:
-            self.recovery.told(news["recovery"])
+            self.recovery.on_rows(news["recovery"])
 
     def _leave(self):
         for session in self.sessions:

@@ -23,18 +23,18 @@ STOP = SWEEPS["recovery"].facts.stop
 PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (
-    f"How many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, after {STEPS:,} steps; "
-    "median over the seeds. Published: SMI paper, table 4, ten seeds."
+    f"The table says how many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, "
+    f"after {STEPS:,} steps, as the median over the seeds. *Published* is table 4 of the SMI paper, with ten seeds."
 )
 INFLATED = (
-    "The published code leaves the 1/m out of SVGD's predictive density, which makes its LPPD too high by n log m for n "
-    f"test points (n = {', '.join(str(wave_region(r).shape[1]) for r in WAVE_REGIONS)} for {', '.join(WAVE_REGIONS)}): "
-    "with it, more particles win by themselves. The switch repeats that."
+    "The published code forgets to divide by m, so SVGD's LPPD is too high by n log m and grows with the number of "
+    f"particles (n test points: {', '.join(f'{name} {wave_region(name).shape[1]}' for name in WAVE_REGIONS)}). "
+    "Switch on to reproduce it."
 )
 
 
 class Recovery:
-    """post: takes news to the event loop, where the page hands {"recovery": rows} to `told`. refused: why a job failed.
+    """post: takes news to the event loop; the page hands {"recovery": rows} to `on_rows`. refused: why a job failed.
     page: which the job gives way to."""
 
     def __init__(self, post: Callable[[dict], None], refused: Callable[[str], None], page: Pausable = STILL):
@@ -63,13 +63,13 @@ class Recovery:
         self.most = pmui.DiscreteSlider(
             label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16)
         )
-        self.inflated = pmui.Switch(label="with the published code's n log m", margin=(8, 10))
+        self.inflated = pmui.Switch(label="LPPD as in the published code, with n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
         self.table, self.origin = (
             pn.pane.HTML("", margin=(4, 8)),
             pmui.Typography("", variant="caption", margin=(2, 10)),
         )
-        self.show()  # before a browser has them: a busy one was seen to miss what came right after
+        self.show()  # before the browser has them: a busy browser can miss a change that comes right after
         text = {"variant": "caption", "sizing_mode": "stretch_width", "margin": (2, 10)}
         self.column[:] = [
             pmui.Typography(ABOUT, **text),
@@ -85,7 +85,7 @@ class Recovery:
             lambda text: self.post({"alarm": text}),
         )
 
-    def told(self, rows: list[dict[str, Any]]) -> None:
+    def on_rows(self, rows: list[dict[str, Any]]) -> None:
         """Rows that are in the store, or have just come."""
         if new := {row["key"]: row for row in rows if row["key"] not in self.rows}:
             self.rows |= new
@@ -94,7 +94,7 @@ class Recovery:
     def refresh(self) -> None:
         """Twice a second: how far the job is."""
         if self.jobs.job:
-            self.told(list(self.jobs.job.rows))
+            self.on_rows(list(self.jobs.job.rows))
             self.jobs.refresh()
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Recovery:
         return SweepJob(recovery((self.width.value,), counts, self.seeds.value), STOP)
 
     def _ended(self, job: SweepJob):
-        self.told(list(job.rows))  # some may have come since `refresh` has looked
+        self.on_rows(list(job.rows))  # some may have come since `refresh` has looked
         if job.state == "failed":
             self.refused(job.error)
 
@@ -115,9 +115,9 @@ class Recovery:
         rows = {row["key"]: row for row in shipped_rows("recovery")} | self.rows
         self.table.object = table_of(list(rows.values()), self.inflated.value)
         self.origin.object = (
-            f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the others shipped. "
-            f"{'' if self.inflated.value else apart(list(rows.values()))} Compute here repeats h = 5, or computes "
-            "h = 100, which is not shipped and takes a CPU many hours."
+            f"Ours: {len(rows)} runs, {len(self.rows)} of them computed on this machine, the rest shipped. "
+            f"{'' if self.inflated.value else apart(list(rows.values()))} *Compute here* repeats h = 5, or adds "
+            "h = 100, which takes a CPU many hours."
         )
 
 
@@ -135,7 +135,8 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
             f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>"
         )
     heads = "".join(f"<th>{region}, {whose}</th>" for whose in ("published", "ours") for region in WAVE_REGIONS)
-    return f'{CSS}<div class="scroll"><table class="wave"><tr><th></th>{heads}<th>seeds</th></tr>{"".join(lines)}</table></div>'
+    body = f"<tr><th></th>{heads}<th>seeds</th></tr>{''.join(lines)}"
+    return f'{CSS}<div class="scroll"><table class="wave">{body}</table></div>'
 
 
 def apart(rows: list[dict[str, Any]]) -> str:

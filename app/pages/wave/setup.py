@@ -38,9 +38,8 @@ class WaveSetup:
     """Methods that are trained side by side on one data set.
 
     two: both networks of the paper, h = 5 and h = 100, one below the other, instead of one of any width. width: hidden
-    units of each layer. draws: Monte Carlo draws of the ELBO per particle and step. knobs: name -> value
-    where it differs from the page's default. steps: where the picture was taken, below: the same of the second row; 0 plays to the paper's
-    15,000.
+    units of each layer. draws: Monte Carlo draws of the ELBO per particle and step. knobs: name -> value if it differs
+    from the page's default. steps: step of the frame; below: the same of the second row. 0 plays to the paper's 15,000.
     probability, noisy: which band is drawn, of f or (noisy) of an observation. A bad value raises ValueError.
     """
 
