@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Callable, Iterator
@@ -27,15 +28,17 @@ class Threads:
     ThreadPoolExecutor do all that they were given before it ends."""
 
     def __init__(self, count: int, name: str):
-        self._work: queue.Queue[Callable[[], Any]] = queue.Queue()
+        self._work: queue.Queue[tuple[Future, Callable[[], Any]]] = queue.Queue()
         self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
 
-    def submit(self, work: Callable, *arguments) -> None:
+    def submit(self, work: Callable, *arguments) -> Future:
         """Call work(*arguments) on the first thread that is free."""
-        self._work.put(partial(work, *arguments))
+        future = Future()
+        self._work.put((future, partial(work, *arguments)))
         with self._starting:
             while self._names:
                 threading.Thread(target=self._run, name=self._names.pop(0), daemon=True).start()
+        return future
 
     @property
     def busy(self) -> bool:
@@ -44,12 +47,13 @@ class Threads:
 
     def _run(self):
         while True:
-            work = self._work.get()
+            future, work = self._work.get()
             try:
-                work()
+                future.set_result(work())
             except BaseException as error:
+                future.set_exception(error)
                 note(log, threading.current_thread().name, error)
-            del work  # it may know a page, which ends before the next work comes
+            del future, work  # they may know a page, which ends before the next work comes
             self._work.task_done()
 
 

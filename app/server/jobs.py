@@ -151,7 +151,7 @@ class Job:
 
 def lower_priority(pid: int) -> None:
     """Let the system prefer this process to that one."""
-    with suppress(OSError):  # it has ended already
+    with suppress(OSError, AttributeError):  # it has ended already, or the system has no priorities
         os.setpriority(os.PRIO_PROCESS, pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE))
 
 
