@@ -49,6 +49,7 @@ def assert_alone(recipe, result):
     assert frame.metrics["sample_variance"] > 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method, knobs", PADDED, ids=[m for m, _ in PADDED])
 def test_a_lane_is_the_run_alone(method, knobs):
     """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other lanes change nothing. Langevin
@@ -77,6 +78,7 @@ def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     assert annealed == pytest.approx(plain, rel=1e-3) and freely > 2 * plain and damped > 1.1 * undamped
 
 
+@pytest.mark.long
 def test_in_a_batch_of_several_methods_each_is_measured_by_its_own_target_and_knobs():
     own = [("svgd", {}), ("annealed", {"method.horizon": 350})]
     recipes = [Recipe(spec_of(m, 41, "wave"), {**knobs, "method.particles": 4}) for m, knobs in own]
@@ -135,6 +137,7 @@ def fires_by_recursion(norms, since, least):
     return None
 
 
+@pytest.mark.long
 def test_the_means_rule_on_the_recorded_norms():
     """A noisy method, and a seed at which its norms stay far from where rounding, which grows from step to step,
     decides. A guide's draws make a stage longer."""
@@ -155,6 +158,7 @@ def test_langevin_keeps_its_step_size_and_has_time_to_forget_its_start():
         assert result["stopped"] == "converged" and result["changes"] == [] and least <= result["steps"] < least + 700
 
 
+@pytest.mark.long
 def test_a_force_that_rises_is_no_rest():
     """SVGD on a cross in 40 dimensions leaves a saddle: with the bare rule it stopped at a force of 1e-2."""
     recipes = [Recipe(Spec("cross", 40, "svgd", capacity=32), {"method.particles": 20}, seed) for seed in range(2)]
@@ -162,6 +166,7 @@ def test_a_force_that_rises_is_no_rest():
         assert result["stopped"] == "converged" and result["metrics"]["force"] < 1e-4 * result["metrics"]["attraction"]
 
 
+@pytest.mark.long
 def test_a_guide_that_shrinks_to_a_point_has_diverged():
     recipe = Recipe(Spec("gaussian", 1, "smi", capacity=32), {"method.particles": 20, "method.alpha": 10.0})
     assert run_batch([recipe], Stop())[0]["stopped"] == "diverged"
@@ -197,6 +202,7 @@ def test_a_force_that_stands_still_has_settled():
     assert result["metrics"]["force"] == 0
 
 
+@pytest.mark.long
 def test_a_run_at_its_last_step_is_not_converged():
     recipe = five("svgd")
     result = run_batch([recipe, five("svgd", 8)], replace(SHORT, most=360))[0]

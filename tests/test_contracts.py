@@ -70,6 +70,7 @@ def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(met
     assert np.abs(other.particles - frame.particles).max() > 0.1  # the seed does something
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method, guide", VARIANTS)
 def test_eager_step_equals_jitted_step(method, guide):
     stepper = compile(spec_of(method, guide))
@@ -85,6 +86,7 @@ def test_eager_step_equals_jitted_step(method, guide):
     np.testing.assert_allclose(forces.repulse[: len(frame.repulse)], frame.repulse, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.single])
 def test_spare_rows_change_nothing(method, guide):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
@@ -285,6 +287,7 @@ def test_divergence_stops_at_one_step_and_keeps_the_last_good_state():
     assert_same_frame(collect(recipe, 50, 7)[-1], last)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["correlated", "wave"])  # the wave's data is a knob, an array
 def test_a_wide_program_gives_the_same_run_whether_looked_at_or_not_and_takes_each_step_once(monkeypatch, target):
     spec = replace(spec_of("svgd"), target=target, dim=None)

@@ -92,6 +92,7 @@ def assert_same_run(one, other, every=1, steps=20, atol=1e-5):
     assert np.abs(runs[0][-1].particles - runs[0][0].particles).max() > 0.3
 
 
+@pytest.mark.long
 def test_reductions():
     knobs = {"method.particles": 5, "method.alpha": 1.7, "bandwidth.factor": 0.8}
     one = {"method.particles": 1}

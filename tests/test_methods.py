@@ -137,6 +137,7 @@ def test_mmd_descent_is_off_by_one_over_n():
     assert 40 * (1 - metrics["marginal_variance"]) == pytest.approx(1.75, abs=0.05)
 
 
+@pytest.mark.long
 def test_only_the_log_derivative_with_fixed_samples_diverges():
     """Ba et al. 2022, fig. 2(b): 50 dimensions, start N(0, 0.2 I), 500 target samples; theory.mmd_variance is 0.955
     with all of the target."""
@@ -257,6 +258,7 @@ TABLE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("force_scale", TABLE)
 def test_total_variance_of_smi_at_every_alpha(force_scale):
     table = TABLE[force_scale]

@@ -64,6 +64,7 @@ SUPPORTS = {  # of a few sites at once: name -> (distribution, size of its part 
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", SUPPORTS)
 def test_density_and_values_on_every_support(group):
     """The density is NumPyro's own potential energy; values lie in the support and have the distribution's shape."""

@@ -97,6 +97,7 @@ def test_an_outlier_costs_the_others_no_digits(d):
             )
 
 
+@pytest.mark.long
 def test_close_pairs_of_a_steep_kernel_are_exact():
     x = normal(256, 1)
     assert_forces(found(x, "laplace", capacity=256), x, "laplace", 1e-5)
@@ -104,6 +105,7 @@ def test_close_pairs_of_a_steep_kernel_are_exact():
     assert_forces(found(x, "laplace", capacity=256), x, "laplace", 1e-5)
 
 
+@pytest.mark.long
 def test_spare_guides_far_away_change_nothing():
     """SMI in 20 dimensions: log q of a draw is a matmul around a centre."""
     stepper = lazy(Spec("gaussian", 20, "smi", capacity=16))

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import panel_material_ui as pmui
+import pytest
 from bokeh.document import Document
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
@@ -57,6 +58,7 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     assert asked[:4] == [False, False, True, True]
 
 
+@pytest.mark.long
 def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeypatch):
     d = desk(target="ring", methods=("svgd", "smi"))
     d.until(lambda: d.session.frames and d.frame.step > 1)
@@ -172,6 +174,7 @@ def test_divergence_is_told_with_its_step_and_reset_helps(desk):
     assert d.news["alarm"] == ""
 
 
+@pytest.mark.long
 def test_particles_turned_up_while_compiling(desk):
     d = desk(target="cross")
     d.session.turn("method.particles", 100)
@@ -212,6 +215,7 @@ def test_asleep_it_neither_steps_nor_looks_and_awake_it_goes_on(desk):
     assert d.news["playing"] is True
 
 
+@pytest.mark.long
 def test_a_guide_for_the_methods_that_allow_it(desk):
     d = desk(methods=("svgd", "smi"), guide="point")
     d.at(2)
@@ -255,6 +259,7 @@ def test_a_link_that_grows_on_the_way_starts_on_a_program_that_is_large_enough(d
     assert not d.news["alarm"]
 
 
+@pytest.mark.long
 def test_a_slider_back_below_the_first_program_while_it_grows(desk):
     d = desk(target="student", steps=3)
     d.at(3)
@@ -265,6 +270,7 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
     assert len(d.frame.particles) == 10
 
 
+@pytest.mark.long
 def test_every_knob_has_a_widget_and_every_target_a_scene():
     from app.stage.scene import SideBySide
     from app.ui.knob_widgets import set_value, widget
