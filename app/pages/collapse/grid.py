@@ -33,7 +33,12 @@ QUANTITIES = {
     "sample_variance": ("Variance", "variance (points 1/(n-1), guides 1/n)", "points 1/(n-1), guides 1/n", True),
     "marginal_variance": ("Variance", "variance, all with 1/n", "all 1/n", True),
     "covariance_error": ("Frobenius distance", "Frobenius distance of the covariance", "full covariance", True),
-    "diagonal_error": ("Frobenius distance", "Frobenius distance, diagonal only", "diagonal, as published code", True),
+    "diagonal_error": (
+        "Frobenius distance",
+        "Frobenius distance, diagonal only",
+        "diagonal only, as the published code",
+        True,
+    ),
     "mean_location": ("Mean location", "mean location", "mean", False),
     "norm_spread": ("Near-orthogonality", "spread of the norms", "spread of norms", True),
     "overlap": ("Near-orthogonality", "overlap of pairs", "overlap of pairs", True),
