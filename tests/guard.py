@@ -8,6 +8,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
+
 from stein_core.machine import cache_folder
 
 PATIENCE = 20  # seconds a call
@@ -53,6 +55,7 @@ def _audit(event, arguments):
             found.append(f"{event} {arguments!r}")
 
 
+jax.devices()  # JAX reads what devices there are, once, from /sys
 sys.addaudithook(_audit)  # for good: Python has no way to take it away
 
 
