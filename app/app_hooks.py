@@ -23,6 +23,7 @@ def on_server_loaded(server_context):
     if root not in sys.path:  # a checkout that is not installed; Panel undoes changes made at import time
         sys.path.insert(0, root)
     import jax
+    import jax.experimental.multihost_utils  # noqa: F401  (JAX would do so at its first `device_put`)
     import panel as pn
     from tornado.ioloop import IOLoop
 
