@@ -197,7 +197,7 @@ def test_knobs_warm_start_and_the_width_starts_again(open_wave):
     tab.until("p.curves === 6")
     assert int(tab.linked("steps")) == step
     narrow = np.mean(np.subtract(tab.panel()["high"], tab.panel()["low"]))
-    tab.page.get_by_text("of a new y").click()
+    tab.page.get_by_text("Band of y (a new observation) instead of f").click()
     tab.wait("location.search.includes('of=y')")
     tab.until(f"p.high.reduce((s, v, i) => s + v - p.low[i], 0) / 201 > {narrow + 0.02}")
     tab.slide("Width", "ArrowRight")
