@@ -22,19 +22,10 @@ from app.server.patches import stay_local
 from app.server.streaming import SHARE
 from app.server.visitors import VISITORS
 from app.ui.browser import Browser
+from app.ui.theme import mui
 from stein_core.errors import unknown
 
 log = logging.getLogger(__name__)
-
-THEME = {
-    "palette": {"primary": {"main": "#0072B2"}},
-    "typography": {"fontSize": 13},
-}
-DARK = {
-    "palette": {"primary": {"main": "#56B4E9"}},
-    "typography": {"fontSize": 13},
-    "components": {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#0b3d5c", "color": "#fff"}}}},
-}
 
 # The pages: key in the link -> (label, build). A page is one file or folder in app/pages and one entry here.
 # build(shell, query) returns an object with - sidebar, main: lists of components; if `sidebar` is empty, the page has
@@ -60,12 +51,12 @@ SELECT = {
     "maxWidth": MENU,
     "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
-    "& fieldset": {"borderColor": "#ffffff80 !important"},
+    "& fieldset": {"border": "0"},
 }
 
 TOOLBAR = {
-    ".MuiToolbar-root": {"minHeight": "48px !important"},
-    ".MuiToolbar-root .title": {"fontSize": "1.15rem"},
+    ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
+    ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
     "@media (max-width: 600px)": {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
             "minWidth": "0 !important",
@@ -130,7 +121,7 @@ class Shell:
             main=[self.main],
             sidebar=[self.sidebar],
             sidebar_width=320,
-            theme_config={"light": THEME, "dark": DARK},
+            theme_config={"light": mui("light"), "dark": mui("dark")},
             theme_toggle=True,
             dark_theme=query.get("theme") == "dark",
         )

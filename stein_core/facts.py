@@ -52,7 +52,8 @@ class MethodFacts(Facts):
     simplex: for n <= d + 1 it ends as a regular simplex. exact_force: (target, kernel) -> its knobs for which its
     force is exact there, which a grid takes by default.
 
-    On pages: colour and marker: of its series in every figure; without them it takes what is free. wave: its place
+    On pages: colour: on a light page and on a dark one; marker: Bokeh's name; both of its series in every figure,
+    without them it takes what is free. wave: its place
     among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that
     its band narrows with the network's width.
     """
@@ -72,7 +73,7 @@ class MethodFacts(Facts):
     limit: Callable[[int, int, Mapping[str, Any]], float] = lambda d, n, knobs: math.nan
     simplex: bool = False
     exact_force: Callable[[str, str], Mapping[str, Any]] = lambda target, kernel: {}
-    colour: str = ""
+    colour: tuple[str, str] | None = None
     marker: str = ""
     wave: int = 0
     narrows: bool | None = None

@@ -89,7 +89,7 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
             assert not result.problem, f"{cell.source}\n{result.problem}"
             if cell.source.rstrip().endswith(".servable()"):
                 assert result.shown is not None, cell.source
-                assert not result.shown.settle(), cell.source
+                assert not result.shown.settle(300), cell.source
                 shown += 1
     assert len(texts(read_lesson(path))) == shown + 1
     assert [list(registry) for registry in REGISTRIES] == names  # they are the whole server's

@@ -13,7 +13,7 @@ from app.pages.wave.nuts import NutsJob
 from app.pages.wave.parts import nuts_sentence, table
 from app.pages.wave.recovery import STOP, Recovery, apart, table_of
 from app.pages.wave.session import Snapshot
-from app.pages.wave.setup import PAPER, SHOWN, WaveSetup, all_knobs, read_points, used_by
+from app.pages.wave.setup import PAPER, WaveSetup, all_knobs, read_points, shown, used_by
 from app.pages.wave.stage import pack
 from app.pages.wave.widths import narrowing, shipped_rows, spreads
 from app.server import background
@@ -104,7 +104,7 @@ def test_many_points_are_left_out_of_a_link():
 def test_only_the_knobs_that_matter_are_shown():
     assert "method.particles" not in used_by("map") and "kernel.name" not in used_by("ensemble")
     assert {"guide.width", "method.alpha", "method.force_scale"} <= used_by("smi")
-    assert all(used_by(method) <= set(all_knobs()) for method in SHOWN)
+    assert all(used_by(method) <= set(all_knobs()) for method in shown())
 
 
 def test_a_script_that_an_earlier_version_exported_finds_its_modules():
@@ -229,7 +229,7 @@ def test_a_picture_travels_with_its_row_and_method():
     frame = pack(1, 25, {"map": Evaluation(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
     assert (
         list(frame[:4]) == [0, 1, 25, 1]
-        and list(frame[4:8]) == [SHOWN.index("map"), 20, 1, 2]
+        and list(frame[4:8]) == [shown().index("map"), 20, 1, 2]
         and len(frame) == 8 + 20 + 8
     )
 

@@ -16,6 +16,7 @@ from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
 from app.ui import link
+from app.ui.colours import look_of
 from stein_core import DIAGNOSTICS, METHODS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
@@ -72,7 +73,7 @@ class Spaces(Cards):
             card(
                 title,
                 [DIAGNOSTICS[name] for name in names],
-                accent=METHODS[("smi", "svgd")[method]].facts.colour,
+                accent=look_of(("smi", "svgd")[method]),
                 edit=not scales,
                 background=background_of(self.axis) if scales else 0,
                 note="Point masses have no scale." if scales and not specs[0].has_density else "",

@@ -20,7 +20,7 @@ CSS = """
 .hero .picture span { display: inline-block; margin-top: 6px; }
 .button { display: inline-block; margin: 8px 10px 4px 0; padding: 8px 18px; border-radius: 6px; font-weight: 600;
   text-decoration: none; }
-.prose .button { background: var(--mui-palette-primary-main, #0072B2);
+.prose .button { background: var(--mui-palette-primary-main, #1B1F23);
   color: var(--mui-palette-primary-contrastText, #fff); }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 8px 40px; margin-top: 20px; }
 .halves ol, .halves ul { padding: 0; margin: 0; list-style: none; }

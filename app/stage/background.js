@@ -18,7 +18,7 @@ class Background {
 
   // Paints itself for cards of w x h CSS pixels.
   layout(w, h, ratio, theme, family) {
-    const {image, equal} = this.scene, shade = image && shadeImage(image, theme.shade);
+    const {image, equal} = this.scene, shade = image && shadeImage(image, rgb(theme.shade));
     this.map = mapping(this.extent, w, h, equal);
     this.home = mapping(this.scene.extent, w, h, equal).extent;
     this.draw = ctx => drawBackground(ctx, this.map, this.scene, shade, theme, family);
@@ -131,7 +131,7 @@ function drawBackground(ctx, map, scene, shade, theme, family) {
   clipPlot(ctx, map);
   const [x0, x1, y0, y1] = scene.extent;
   if (shade) ctx.drawImage(shade, map.x(x0), map.y(y1), (x1 - x0) * map.kx, (y1 - y0) * map.ky);
-  ctx.strokeStyle = ctx.fillStyle = theme.contour;
+  ctx.strokeStyle = ctx.fillStyle = theme.shade;
   if (scene.curve) {
     const c = scene.curve;
     ctx.globalAlpha = 0.18;

@@ -1,20 +1,10 @@
 // What the stage looks like. All draw functions take a context, so that the export can pass an
 // SvgContext; they use hex colours with globalAlpha and alphabetic baselines only, which every
 // SVG reader knows.
-const THEMES = {
-  light: {page: "#ffffff", ink: "#1c2733", muted: "#5a6675", line: "#c9d0d8", shade: [52, 73, 102], contour: "#6b7c93",
-    attract: "#0072B2", repulse: "#D55E00", lift: 0},
-  dark: {page: "#121417", ink: "#e8ecf1", muted: "#9aa7b5", line: "#3a4450", shade: [148, 176, 214], contour: "#8496ad",
-    attract: "#56B4E9", repulse: "#FF8A50", lift: 0.2},
-};
+// THEMES, the tokens of both themes, comes from Python.
+const rgb = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
 const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 26, CROWD = 500, CAP = 0.15, PALE = 5;
-
-// A method's colour on a theme: on a dark page nearer to white by the share `lift`.
-function lifted(color, lift) {
-  const part = i => Math.round(parseInt(color.slice(i, i + 2), 16) * (1 - lift) + 255 * lift).toString(16).padStart(2, "0");
-  return `#${part(1)}${part(3)}${part(5)}`;
-}
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
@@ -202,9 +192,9 @@ function drawPanel(ctx, card, panel, look) {
   if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false);
   if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true);
   if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
-  drawDots(ctx, map, rows, panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4, color, theme.page);
+  drawDots(ctx, map, rows, panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4, color, theme.paper);
   if (hover >= 0 && hover < panel.count) {
-    drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.page);
+    drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.paper);
   }
   ctx.restore();
   const away = outside(map, rows);

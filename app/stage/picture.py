@@ -29,6 +29,7 @@ def picture() -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP}" role="img" '
         'font-family="sans-serif">'
+        "<style>:root { color-scheme: light dark }</style>"
         "<title>Particles of SVGD and guides of SMI spread over a banana-shaped posterior</title>"
         f"{panels}</svg>\n"
     )
@@ -56,13 +57,13 @@ def panel(method: str, left: float) -> str:
     )
     where = np.array([to_pixels(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
-    colour = METHODS[method].facts.colour
+    colour = "light-dark({}, {})".format(*METHODS[method].facts.colour)
     points = not stepper.spec.has_density
     marks = "".join(moving(where[i], None if points else sizes[i], colour) for i in range(len(where)))
     clip = f'<clipPath id="{method}"><rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" rx="6"/></clipPath>'
     box = f'x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}"'
     frame = f'<rect {box} rx="6" fill="none" stroke="#8888"/>'
-    title = f'<text x="{left}" y="18" font-size="15" font-weight="600" fill="{colour}">{TITLES[method]}</text>'
+    title = f'<text x="{left}" y="18" font-size="15" font-weight="600" style="fill: {colour}">{TITLES[method]}</text>'
     return f'{clip}{title}<g clip-path="url(#{method})"><g fill="none" stroke="#8889">{lines}</g>{marks}</g>{frame}'
 
 
@@ -84,10 +85,10 @@ def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
         colour: its colour.
     """
     if sizes is None:
-        return f'<circle r="4.5" fill="{colour}">{animated("cx", where[:, 0])}{animated("cy", where[:, 1])}</circle>'
+        return f'<circle r="4.5" style="fill: {colour}">{animated("cx", where[:, 0])}{animated("cy", where[:, 1])}</circle>'
     parts = {"cx": where[:, 0], "cy": where[:, 1], "rx": sizes[:, 0], "ry": sizes[:, 1]}
     ellipse = "".join(animated(name, values) for name, values in parts.items())
-    return f'<ellipse fill="{colour}" fill-opacity="0.22" stroke="{colour}" stroke-width="1.5">{ellipse}</ellipse>'
+    return f'<ellipse style="fill: {colour}; stroke: {colour}" fill-opacity="0.22" stroke-width="2">{ellipse}</ellipse>'
 
 
 def animated(name: str, values: np.ndarray) -> str:

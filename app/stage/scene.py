@@ -13,7 +13,7 @@ import numpy as np
 
 from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
-from app.ui.colours import looks_of
+from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
 from stein_core.registry import Entry
 
@@ -46,7 +46,7 @@ class SideBySide(Cards):
     def scene(self, specs: Sequence[Spec]) -> dict:
         return {
             "cards": [
-                card(METHODS[spec.method].label, self.metrics, accent=look.colour)
+                card(METHODS[spec.method].label, self.metrics, accent=look)
                 for look, spec in zip(looks_of([spec.method for spec in specs]), specs)
             ],
             "backgrounds": [density(specs[0].target, specs[0].dim)],
@@ -71,14 +71,14 @@ def live() -> list[Entry]:
 
 
 def card(
-    title: str, metrics: Sequence[Entry], *, accent: str, background: int = 0, edit: bool = True, note: str = ""
+    title: str, metrics: Sequence[Entry], *, accent: Look, background: int = 0, edit: bool = True, note: str = ""
 ) -> dict:
     """Return one of a scene's "cards"; see `stage.Stage`."""
     read_outs = [{"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics]
     return {
         "title": title,
         "metrics": read_outs,
-        "accent": accent,
+        "accent": [accent.colour, accent.dark],
         "background": background,
         "edit": edit,
         "note": note,

@@ -123,7 +123,7 @@ export function render({model, el}) {
     cards.forEach(card => {
       card.canvas.style.height = `${h}px`;
       card.ctx = sizedCanvas(card.canvas, w, h, ratio);
-      card.color = lifted(card.accent, theme().lift);
+      card.color = card.accent[dark() ? 1 : 0];
       for (const readout of card.readouts) {
         readout.w = readout.spark.clientWidth;
         readout.h = readout.spark.clientHeight;
@@ -281,7 +281,7 @@ export function render({model, el}) {
   function exportStage(kind) {
     const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + LEGEND + 2 * GAP, now = look();
     exportPicture(kind, width, height, ctx => {
-      ctx.fillStyle = theme().page;
+      ctx.fillStyle = theme().paper;
       ctx.fillRect(0, 0, width, height);
       ctx.translate(GAP, GAP);
       drawLegend(ctx, Infinity, backgrounds[0], now, panels);

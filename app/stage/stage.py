@@ -10,6 +10,7 @@ from panel.custom import JSComponent
 
 from app.server.loop import Unbusy
 from app.server.messages import CheckedMessages, flag, number, one_of, point, whole
+from app.ui.theme import script
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
@@ -52,7 +53,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
     A card is a dict of
         title: text.
         background: index of its first background.
-        accent: its colour.
+        accent: [its colour on a light page, on a dark one].
         edit: whether a click adds a particle.
         note: text in its middle, or "".
         metrics: [{"name", "label", "log", "help"}] of its read-outs.
@@ -83,7 +84,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         {"remove": whole},
         {"key": one_of("space", "left", "right", "up", "down", "r")},
     )
-    _esm = "\n".join((HERE / name).read_text() for name in SCRIPTS)
+    _esm = script(*map(HERE.joinpath, SCRIPTS))
     _stylesheets: ClassVar = [CSS]
 
     def __init__(self, on_message: Callable[[dict], None] | None = None, **params):

@@ -28,13 +28,13 @@ CSS = """
 .prose h2 { font-size: 1.2rem; margin: 1em 0 .4em; }
 .prose h3 { font-size: 1rem; margin: 1em 0 .3em; }
 .prose p, .prose ul, .prose ol { margin: .5em 0; }
-.prose a { color: var(--mui-palette-primary-main, #0072B2); }
+.prose a { color: var(--mui-palette-primary-main, currentColor); }
 .prose code { font: .88em ui-monospace, Menlo, Consolas, monospace; background: #8882; border-radius: 3px;
   padding: .1em .3em; }
 .prose pre { margin: .4em 0; padding: 10px 14px; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: 6px;
   background: #8881; line-height: 1.45; }
 .prose pre code, .prose pre { font: 13px ui-monospace, Menlo, Consolas, monospace; }
-.prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, #0072B2);
+.prose pre .k, .prose pre .kn, .prose pre .kc, .prose pre .ow { color: var(--mui-palette-primary-main, currentColor);
   font-weight: 600; }
 .prose pre .s1, .prose pre .s2, .prose pre .sa, .prose pre .si, .prose pre .sd { color: light-dark(#0a7d5a, #4fd1a5); }
 .prose pre .mi, .prose pre .mf { color: light-dark(#a34a00, #f0a35e); }
@@ -47,7 +47,7 @@ CSS = """
 .prose th, .prose td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
 .prose .number { text-align: right; font-variant-numeric: tabular-nums; }
 .prose summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
-.prose details { border-left: 3px solid var(--mui-palette-primary-main, #0072B2); padding-left: 12px; margin: .6em 0; }
+.prose details { border-left: 3px solid var(--mui-palette-primary-main, currentColor); padding-left: 12px; margin: .6em 0; }
 .prose blockquote { margin: .6em 0; padding-left: 12px; border-left: 3px solid #8886; }
 .prose .display { display: block; overflow-x: auto; text-align: center; margin: .7em 0; }
 .prose svg { max-width: none; }
@@ -59,7 +59,7 @@ CSS = """
 .prose small { opacity: .75; white-space: nowrap; }
 """
 BUSY = """<style>@keyframes run { from { background-position: 150% 0 } to { background-position: -50% 0 } }
-.busy { height: 3px; background: linear-gradient(90deg, #0072B200, #0072B2, #0072B200) 0 0 / 50% 100% no-repeat;
+.busy { height: 3px; background: linear-gradient(90deg, #8880, #888, #8880) 0 0 / 50% 100% no-repeat;
 animation: run 1.2s linear infinite }</style><div class="busy" role="progressbar" aria-label="computing"></div>"""
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 _markdown.options["highlight"] = lambda code, language, attributes: coloured(code) if language == "python" else ""

@@ -36,7 +36,7 @@ def schedule(step, horizon, cycles, power):
     law=law,  # it ends as plain SVGD
     limit=limit,
     simplex=True,
-    colour="#E69F00",
+    colour=("#766430", "#FBD365"),
     marker="triangle",
     wave=2,
     narrows=True,

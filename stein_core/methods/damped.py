@@ -63,7 +63,7 @@ def law(d, n, knobs):
     stack="svgd",
     law=law,
     simplex=True,
-    colour="#D55E00",
+    colour=("#3B727C", "#83DDEC"),
     marker="inverted_triangle",
 )
 def damped(problem, *, alpha, damping, lambda_):

@@ -10,7 +10,7 @@ from stein_core.registry import METHODS
     reference="D'Angelo et al. 2021, eq. 3",
     guides=("point",),
     kernel=False,
-    colour="#56B4E9",
+    colour=("#444D2C", "#848A70"),
     marker="hex",
     wave=6,
 )

@@ -18,8 +18,8 @@ from stein_core.types import Method, State
     noisy=lambda choices: True,
     stages=1,
     law=lambda d, n, knobs: theory.langevin_variance(knobs["method.step_size"]),
-    colour="#0072B2",
-    marker="triangle_pin",
+    colour=("#40558C", "#A7BAFE"),
+    marker="plus",
     least=lambda knobs: 10 / knobs["method.step_size"],
 )
 def langevin(problem):

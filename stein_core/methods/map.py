@@ -10,7 +10,7 @@ from stein_core.registry import METHODS
     reference="Liu & Wang 2016, sec. 3.2",
     guides=("point",),
     single=True,
-    colour="#D55E00",
+    colour=("#984656", "#DA624C"),
     marker="star",
     wave=5,
 )

@@ -113,8 +113,8 @@ def exact_force(target, kernel):
     limit=limit,
     simplex=True,
     exact_force=exact_force,
-    colour="#56B4E9",
-    marker="square_pin",
+    colour=("#774308", "#BC9B83"),
+    marker="square",
 )
 def mmd(problem, *, driving, redraw, samples):
     """Particles pulled by true samples of the target, which only a target with an exact sampler has, and repelled by

@@ -43,8 +43,8 @@ RESAMPLED = Knob("resampled", "driving", label="resampled", choices=READINGS, he
     guides=("point",),
     knobs=(RESAMPLED,),
     rounds=ROUNDS,
-    colour="#999999",
-    marker="plus",
+    colour=("#02471E", "#AAE1A9"),
+    marker="circle_cross",
 )
 def resampled(problem, *, resampled):
     """One step is a whole round s: new particles are drawn and pushed s times, once along each stored final set. So

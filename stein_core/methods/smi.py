@@ -17,8 +17,8 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
     reference="SMI paper, eq. 9",
     guides=("normal", "point", "normal_twice"),
     knobs=(ALPHA, SCALE),
-    colour="#CC79A7",
-    marker="square",
+    colour=("#BA4582", "#E578B4"),
+    marker="circle_dot",
     wave=3,
     narrows=False,
 )

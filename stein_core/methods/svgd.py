@@ -31,7 +31,7 @@ def limit(d, n, knobs):
     law=law,
     limit=limit,
     simplex=True,
-    colour="#009E73",
+    colour=("#066650", "#3ED8A5"),
     marker="circle",
     wave=1,
     narrows=True,

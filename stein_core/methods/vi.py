@@ -10,7 +10,7 @@ from stein_core.registry import METHODS
     reference="SMI paper, app. A.3.2",
     guides=("normal",),
     single=True,
-    colour="#0072B2",
+    colour=("#432196", "#8F7CF6"),
     marker="diamond",
     wave=4,
 )

@@ -21,7 +21,7 @@ from bokeh.plotting import figure
 from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
 from app.pages.collapse.laws import Curve
 from app.pages.collapse.series import Point, Series, names_of, place
-from app.ui.colours import GREY, TICKS, looks_of
+from app.ui.colours import GREY, TICKS, dress, looks_of, mapper
 from stein_core import FORCE_SCALES
 
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
@@ -58,7 +58,7 @@ class Chart:
         chosen: chosen(point) is called when a point is clicked.
     """
 
-    def __init__(self, log: bool, chosen: Callable[[Point], None]):
+    def __init__(self, log: bool, chosen: Callable[[Point], None], dark: bool = False):
         self.log, self.chosen = log, chosen
         self.names, self.order, self.looks, self.axis = {}, {}, {}, "dim"
         self.shown: list[Point] = []
@@ -68,10 +68,11 @@ class Chart:
         self.band = ColumnDataSource({"xs": [], "ys": []})
         self.labels = ColumnDataSource({"x": [], "y": [], "text": []})
         self.published = ColumnDataSource({"x": [], "y": []})
-        self.figure = self._figure()
+        self.figure = self._figure(dark)
         self.points.selected.on_change("indices", self._tapped)
 
-    def _figure(self):
+    def _figure(self, dark: bool):
+        colour = {"field": "colour", "transform": mapper(dark)}
         made = figure(
             height=400,
             sizing_mode="stretch_width",
@@ -87,9 +88,6 @@ class Chart:
         )
         made.toolbar.logo = None
         made.toolbar.active_scroll = None  # the wheel scrolls the page until the tool is selected
-        made.title.text_font_size, made.title.text_font_style = "12px", "normal"
-        made.axis.axis_label_text_font_style = "normal"
-        made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "13px", "12px"
         made.axis.major_label_policy = NoOverlap(min_distance=6)
         made.axis.formatter = CustomJSTickFormatter(code=TICKS)
         made.xaxis.ticker = FixedTicker(minor_ticks=[])
@@ -97,7 +95,7 @@ class Chart:
             made.yaxis.ticker = made.ygrid.ticker = FixedTicker()
         made.patches("xs", "ys", source=self.band, fill_color=GREY, fill_alpha=0.18, line_color=None)
         made.multi_line(
-            "xs", "ys", source=self.lines, line_color="colour", line_dash="dash", line_width="width", line_alpha=0.9
+            "xs", "ys", source=self.lines, line_color=colour, line_dash="dash", line_width="width", line_alpha=0.9
         )
         made.text(
             "x",
@@ -107,17 +105,17 @@ class Chart:
             text_align="right",
             text_baseline="bottom",
             text_color=GREY,
-            text_font_size="11px",
+            text_font_size="13px",
         )
-        bars = made.segment("x", "low", "x", "high", source=self.points, line_color="colour", line_width=2)
+        bars = made.segment("x", "low", "x", "high", source=self.points, line_color=colour, line_width=2)
         dots = made.scatter(
             "x",
             "y",
             source=self.points,
             marker="marker",
             size="size",
-            fill_color="colour",
-            line_color="colour",
+            fill_color=colour,
+            line_color=colour,
             fill_alpha="fill",
             line_width=1.8,
             legend_field="label",
@@ -135,8 +133,8 @@ class Chart:
         self.named = LegendItem(label="RESVGD, published, n = 20", renderers=[crosses], visible=False)
         legend.items = [*legend.items, self.named]
         legend.location = "center"
-        legend.border_line_color = legend.background_fill_color = None
-        legend.label_text_font_size, legend.padding, legend.spacing, legend.margin = "12px", 2, 0, 2
+        legend.padding, legend.spacing, legend.margin = 2, 0, 2
+        dress(made)
         return made
 
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
@@ -193,7 +191,7 @@ class Chart:
         self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
         columns = {name: [] for name in POINTS}
         for point in self.shown:
-            colour, marker = self.looks[point.series]
+            colour, _, marker = self.looks[point.series]
             law = laws.get((point.series, point.d, point.n), np.nan)
             stops = {
                 end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")

@@ -20,6 +20,7 @@ from app.server.jobs import JOBS, SweepJob, store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
+from app.ui.colours import darken
 from app.ui.job_bar import progress
 from app.ui.legend import legend, legend_pane
 
@@ -67,9 +68,9 @@ class Collapse:
         self.post = Mailbox(soon(pn.state.curdoc), self.on_news)
         self.grid, self.axis, self.quantity, problems = read_link(query)
         self._make_controls()
-        self.replay = Replay()
+        self.replay = Replay(shell.frame.dark_theme)
         # Both are there from the start: see app/ui/guard_layout.js.
-        self.charts = {log: Chart(log, self._open) for log in (True, False)}
+        self.charts = {log: Chart(log, self._open, shell.frame.dark_theme) for log in (True, False)}
         self.panes = {
             log: pmui.Column(
                 pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0), sizing_mode="stretch_width"
@@ -99,9 +100,15 @@ class Collapse:
                 margin=(4, 12),
             )
         ]
+        shell.frame.param.watch(self._darken, "dark_theme")
         self._show_settings()
         self._redraw()
         pn.state.on_session_destroyed(lambda context: self._leave())
+
+    def _darken(self, event):
+        for chart in self.charts.values():
+            darken(chart.figure, event.new)
+        self.replay.figures.darken(event.new)
 
     # ---- the pieces
 

@@ -9,9 +9,12 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Span
 from bokeh.plotting import figure
 
 from app.server.jobs import Job
-from app.ui.colours import GREY, TICKS
+from app.ui.colours import GREY, TICKS, darken, dress, looks_of
+from app.ui.theme import TOKENS
 from stein_core import Recipe
 from stein_core.experiments.recording import Recording, Shot, load_recording
+
+FORCES = TOKENS["light"]
 
 
 class RecordJob(Job):
@@ -34,7 +37,7 @@ class Figures:
     """Four small figures of one recorded run: norms, angles and forces over the steps, and the first two coordinates at
     the step that is looked at."""
 
-    def __init__(self):
+    def __init__(self, dark: bool = False):
         something = [1.0, 2.0]  # Bokeh warns of axes without data
 
         def source(*names):
@@ -43,13 +46,14 @@ class Figures:
         self.spread = {name: source("step", "low", "q1", "mid", "q3", "high") for name in ("norms", "cosines")}
         self.forces = source("step", "attract", "repulse", "total")
         self.plane, self.circle = source("x", "y"), source("x", "y")
-        self.cursors, self.goals = [], {}
+        self.cursors, self.goals, self.own = [], {}, []  # own: what has the colour of the method
         self.all = [
             self._over_steps("norms", "norm |x| / √d"),
             self._over_steps("cosines", "cosine of pairs"),
             self._forces(),
             self._plane(),
         ]
+        self.darken(dark)
 
     def _small(self, title: str, **options):
         made = figure(
@@ -61,14 +65,13 @@ class Figures:
             toolbar_location=None,
             **options,
         )
-        made.title.text_font_size, made.title.text_font_style = "12px", "normal"
-        made.axis.major_label_text_font_size = "11px"
+        dress(made)
         return made
 
     def _timed(self, title: str, **options):
         made = self._small(title, x_axis_type="log", **options)
         made.xaxis.formatter = CustomJSTickFormatter(code=TICKS)
-        made.xaxis.axis_label, made.xaxis.axis_label_text_font_style = "step", "normal"
+        made.xaxis.axis_label = "step"
         cursor = Span(dimension="height", line_color=GREY, line_width=1.5)
         made.add_layout(cursor)
         self.cursors.append(cursor)
@@ -77,11 +80,13 @@ class Figures:
     def _over_steps(self, name: str, title: str):
         made = self._timed(title)
         source = self.spread[name]
-        made.varea("step", "low", "high", source=source, fill_color="#56B4E9", fill_alpha=0.3)
-        made.varea("step", "q1", "q3", source=source, fill_color="#56B4E9", fill_alpha=0.5)
-        made.line("step", "mid", source=source, line_color="#0072B2", line_width=2)
+        self.own += [
+            made.varea("step", "low", "high", source=source, fill_alpha=0.3).glyph,
+            made.varea("step", "q1", "q3", source=source, fill_alpha=0.5).glyph,
+            made.line("step", "mid", source=source, line_width=2).glyph,
+        ]
         self.goals[name] = Span(
-            dimension="width", line_color="#D55E00", line_dash="dashed", line_width=2, visible=False
+            dimension="width", line_color=GREY, line_dash="dashed", line_width=2, visible=False
         )
         made.add_layout(self.goals[name])
         return made
@@ -89,25 +94,35 @@ class Figures:
     def _forces(self):
         made = self._timed("size of the forces", y_axis_type="log")
         made.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
-        looks = {"attract": ("#0072B2", "dashed"), "repulse": ("#D55E00", "dotted"), "total": (GREY, "solid")}
+        looks = {"attract": (FORCES["attract"], "dashed"), "repulse": (FORCES["repulse"], "dotted"), "total": (GREY, "solid")}
         for name, (colour, dash) in looks.items():
             label = {"attract": "attraction", "repulse": "repulsion", "total": "sum"}[name]
             made.line(
                 "step", name, source=self.forces, line_color=colour, line_dash=dash, line_width=2, legend_label=label
             )
         legend = made.legend[0]
-        legend.location, legend.label_text_font_size, legend.padding, legend.spacing = "bottom_left", "11px", 2, -4
-        legend.background_fill_alpha = 0.5
+        legend.location, legend.padding, legend.spacing = "bottom_left", 2, -4
+        dress(made)
         return made
 
     def _plane(self):
         made = self._small("first two coordinates", match_aspect=True)
         made.line("x", "y", source=self.circle, line_color=GREY, line_dash="dashed", line_width=1.5)
-        made.scatter("x", "y", source=self.plane, size=7, fill_color="#0072B2", line_color="#0072B2", fill_alpha=0.7)
+        self.own.append(made.scatter("x", "y", source=self.plane, size=7, fill_alpha=0.7).glyph)
         return made
+
+    def darken(self, on: bool) -> None:
+        """Use the dark theme, or the light one."""
+        self.dark = on
+        for made in self.all:
+            darken(made, on)
 
     def show(self, recording: Recording, norm: float | None, cosine: float | None) -> None:
         """Draw a recording. norm, cosine: where the simplex has them, or None."""
+        (look,) = looks_of([recording.recipe.spec.method])
+        for glyph in self.own:
+            for name in {"fill_color", "line_color"} & glyph.properties():
+                setattr(glyph, name, look.dark if self.dark else look.colour)
         shots = [shot for shot in recording.shots if shot.step > 0]  # the axis is logarithmic
         for name, source in self.spread.items():
             usable = [shot for shot in shots if not np.isnan(getattr(shot, name)).any()]

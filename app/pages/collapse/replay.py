@@ -23,9 +23,9 @@ from stein_core.sweep.grids import canonical
 class Replay:
     """open: repeat the run of a point by a job; `refresh` shows what comes of it."""
 
-    def __init__(self):
+    def __init__(self, dark: bool = False):
         self.job: RecordJob | None = None
-        self.recording, self.figures = None, Figures()
+        self.recording, self.figures = None, Figures(dark)
         self.title = pmui.Typography("", variant="subtitle2", margin=(8, 10, 0, 10), sizing_mode="stretch_width")
         self.scrub = pmui.Player(
             start=0,

@@ -10,7 +10,7 @@ import numpy as np
 import panel_material_ui as pmui
 
 from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
-from app.pages.wave.setup import LONGEST, MOST, PAPER, SHOWN, WaveSetup, all_knobs, label_of, read_points, used_by
+from app.pages.wave.setup import LONGEST, MOST, PAPER, WaveSetup, all_knobs, label_of, read_points, shown, used_by
 from app.ui.job_bar import BUTTON
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core.experiments.wave import WIDTHS
@@ -52,7 +52,7 @@ class Controls:
         self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
         self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
-        self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in SHOWN}, **WIDTH)
+        self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in shown()}, **WIDTH)
         self.two = pmui.RadioButtonGroup(
             options={"one width": False, "two rows: h = 5 and h = 100": True},
             size="small",

@@ -55,11 +55,11 @@ class WavePage:
         self.streamers: list[Streamer] = []
         self.playing, self.status, self.rates, self.pace = {}, {}, {}, PACE[3]
         self.stage = WaveStage(self.on_message, dark=shell.frame.dark_theme)
-        shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
+        shell.frame.param.watch(self.darken, "dark_theme")
         self.post = Mailbox(self.loaded, self.on_news)
         self.controls = Controls(self.take, self._refuse)
         here = Pausable(lambda: any(self.playing.values()), self.pause)
-        self.widths, self.recovery = Widths(), Recovery(self.post, self._alarm, here)
+        self.widths, self.recovery = Widths(shell.frame.dark_theme), Recovery(self.post, self._alarm, here)
         self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
         warning = pmui.Alert(
@@ -134,6 +134,11 @@ class WavePage:
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
 
     # ---- what the shell asks
+
+    def darken(self, event):
+        """Use the dark theme, or the light one."""
+        self.stage.dark = event.new
+        self.widths.darken(event.new)
 
     def show(self):
         self.shown = True

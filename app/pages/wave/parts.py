@@ -12,10 +12,11 @@ from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import LONGEST, STEPS, WaveSetup, label_of
-from app.pages.wave.stage import COLOUR_OF
 from app.server.limits import LIMITS
 from app.server.messages import CheckedMessages, one_of
-from app.ui.colours import GREY
+from app.ui.colours import GREY, Look, looks_of
+
+NUTS = Look(GREY, GREY, "x")
 from app.ui.knob_widgets import WIDTH
 from stein_core.experiments.wave import GRID
 
@@ -145,19 +146,19 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
             rows.append(
                 _row(
                     label_of(name) + where,
-                    COLOUR_OF[name],
+                    looks_of([name])[0],
                     seen.readout,
                     ratio,
                     f"{seen.rate:,.0f}" if seen.rate else "–",
                 )
             )
         if known:
-            rows.append(_row(f"NUTS{where}", GREY, known.readout, 1.0, ""))
+            rows.append(_row(f"NUTS{where}", NUTS, known.readout, 1.0, ""))
     head = "".join(f'<th title="{html.escape(tip)}">{html.escape(text)}</th>' for text, tip in heads)
     return f'{CSS}<div class="scroll"><table class="wave"><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def _row(label: str, colour: str, readout: Readout, ratio: float, rate: str) -> str:
+def _row(label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:
     cells = [
         *(number(value) for value in readout.lppd),
         f"{readout.inside:.3g}",
@@ -166,7 +167,7 @@ def _row(label: str, colour: str, readout: Readout, ratio: float, rate: str) -> 
         f"{100 * readout.coverage:.0f} %",
         rate,
     ]
-    swatch = f'<td><i style="background: {colour}"></i>{html.escape(label)}</td>'
+    swatch = f'<td><i style="background: light-dark({look.colour}, {look.dark})"></i>{html.escape(label)}</td>'
     return f"<tr>{swatch}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 

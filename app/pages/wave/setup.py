@@ -15,9 +15,6 @@ from stein_core.errors import unknown
 from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
 from stein_core.knobs import ROWS
 
-SHOWN = tuple(
-    e.name for e in sorted(METHODS.entries(), key=lambda entry: entry.facts.wave) if e.facts.wave
-)  # the methods of the page, in order
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
@@ -31,6 +28,11 @@ FEW_DRAWS = 10  # of the second one's ELBO at most: it is not to take the time o
 OWN_DEFAULTS = {"method.particles": 5, "method.step_size": 1e-3, "method.horizon": STEPS}
 
 Points = tuple[tuple[float, float], ...]
+
+
+def shown() -> tuple[str, ...]:
+    """Return the methods of the page, in order."""
+    return tuple(e.name for e in sorted(METHODS.entries(), key=lambda e: e.facts.wave) if e.facts.wave)
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,11 @@ class WaveSetup:
 
     def __post_init__(self):
         for name in self.methods:
-            if name not in SHOWN:
-                raise unknown("method", name, SHOWN)
+            if name not in shown():
+                raise unknown("method", name, shown())
         if not self.methods:
             raise ValueError("methods is empty; allowed: one or more.")
-        object.__setattr__(self, "methods", tuple(name for name in SHOWN if name in self.methods))
+        object.__setattr__(self, "methods", tuple(name for name in shown() if name in self.methods))
         for name, low, high in (
             ("width", WIDTHS[0], WIDTHS[-1]),
             ("draws", 1, 1000),
@@ -173,7 +175,7 @@ class WaveSetup:
 def all_knobs() -> dict[str, Knob]:
     """Every knob of any method of the page but the data, by name."""
     known: dict[str, Knob] = {}
-    for method in SHOWN:
+    for method in shown():
         known |= Spec("wave", method=method, draws=1, capacity=2).knobs()
     return {name: knob for name, knob in known.items() if name not in ("target.data", "init.shift")}
 

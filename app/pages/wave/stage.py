@@ -11,17 +11,17 @@ from panel.custom import JSComponent
 
 from app.pages.wave.measures import Evaluation
 from app.pages.wave.nuts import Compared
-from app.pages.wave.setup import SHOWN, WaveSetup, label_of
+from app.pages.wave.setup import WaveSetup, label_of, shown
 from app.server.loop import Unbusy
 from app.server.messages import CheckedMessages, flag, number, one_of, pairs, whole
 from app.ui.colours import looks_of
+from app.ui.theme import script
 from stein_core.datasets import WAVE_CLUSTERS
 from stein_core.experiments.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
 STAGE = HERE.parents[1] / "stage"
 SCRIPTS = ("svg.js", "draw.js", "background.js")  # of the stage
-COLOUR_OF = {name: look.colour for name, look in zip(SHOWN, looks_of(SHOWN))}
 
 
 def pack(row: int, step: int, methods: dict[str, Evaluation]) -> np.ndarray:
@@ -34,7 +34,7 @@ def pack(row: int, step: int, methods: dict[str, Evaluation]) -> np.ndarray:
     """
     parts = [[0, row, step, len(methods)]]
     for name, seen in methods.items():
-        parts += [[SHOWN.index(name), seen.step, seen.diverged, len(seen.curves)]]
+        parts += [[shown().index(name), seen.step, seen.diverged, len(seen.curves)]]
         parts += [*seen.wide, seen.half.low, seen.half.high, np.ravel(seen.curves)]
     return np.concatenate(parts).astype(np.float32)
 
@@ -64,9 +64,7 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
         {"points": pairs},
         {"key": one_of("space", "right", "r")},
     )
-    _esm = "\n".join(
-        file.read_text() for file in (*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js")
-    )
+    _esm = script(*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js")
 
     def __init__(self, on_message: Callable[[dict], None], **params):
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 4), **params})
@@ -75,15 +73,13 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
 
     def show(self, networks: Sequence[WaveSetup]) -> None:
         """Show panels for these networks and their data."""
-        rows = [
-            {
-                "title": title_of(n),
-                "panels": [
-                    {"name": m, "index": SHOWN.index(m), "label": label_of(m), "color": COLOUR_OF[m]} for m in n.methods
-                ],
-            }
-            for n in networks
-        ]
+        looks = dict(zip(shown(), looks_of(shown())))
+
+        def panel(name):
+            colours = [looks[name].colour, looks[name].dark]
+            return {"name": name, "index": shown().index(name), "label": label_of(name), "colours": colours}
+
+        rows = [{"title": title_of(n), "panels": [panel(name) for name in n.methods]} for n in networks]
         labels = ["x", "y" if networks[0].noisy else "f(x)"]
         scene = {
             "grid": GRID.round(6).tolist(),

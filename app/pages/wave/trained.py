@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from app.pages.wave.setup import SHOWN, STEPS, WaveSetup
+from app.pages.wave.setup import STEPS, WaveSetup, shown
 from app.server.folders import ASSETS
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.cli.commands import versions
@@ -51,15 +51,15 @@ def _file() -> dict[str, np.ndarray]:
 def make(path: Path) -> None:
     """Train every method of the default run and write the states."""
     keep_compiled()
-    setup, parts = WaveSetup(methods=SHOWN), {}
-    for method in SHOWN:
+    setup, parts = WaveSetup(methods=shown()), {}
+    for method in shown():
         stepper, knobs = compile(setup.spec(method), look=False), setup.knobs_of(method)
         state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, STEPS)
         if int(state.step) != STEPS:
             raise RuntimeError(f"{method} diverged at step {int(state.step) + 1}")
         parts |= {f"{method} {i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(state))}
         print(method, flush=True)
-    about = {"made": date.today().isoformat(), **versions(), "recipes": {method: recipe_of(method) for method in SHOWN}}
+    about = {"made": date.today().isoformat(), **versions(), "recipes": {method: recipe_of(method) for method in shown()}}
     np.savez_compressed(path, about=json.dumps(about), **parts)
 
 

@@ -59,7 +59,7 @@ export function render({model, el}) {
 
   function draw(ctx) {
     const look = theme(), {grid, clusters, labels, rows} = model.scene;
-    ctx.fillStyle = look.page;
+    ctx.fillStyle = look.paper;
     ctx.fillRect(0, 0, width, height);
     heads.forEach((y, row) => {
       ctx.fillStyle = look.ink;
@@ -69,9 +69,10 @@ export function render({model, el}) {
       ctx.fillText(rows[row].title + (step === undefined ? "" : ` · step ${step.toLocaleString("en")}`), LEFT, y - 6);
     });
     for (const place of places) {
-      const {map, row, index, label, color, left, top} = place, picture = pictures[row], seen = picture?.panels[index];
+      const {map, row, index, label, colours, left, top} = place, picture = pictures[row], seen = picture?.panels[index];
       ctx.save();
       ctx.translate(left, top);
+      const color = colours[model.dark ? 1 : 0];
       ctx.fillStyle = color;
       ctx.fillRect(LEFT, 11, 10, 10);
       ctx.fillStyle = look.ink;

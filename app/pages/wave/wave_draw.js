@@ -51,9 +51,9 @@ function drawPoints(ctx, map, points, marked, theme) {
   points.forEach(([x, y], i) => {
     ctx.beginPath();
     ctx.ellipse(map.x(x), map.y(y), i === marked ? 6 : 3.2, i === marked ? 6 : 3.2, 0, 0, 2 * Math.PI);
-    ctx.fillStyle = i === marked ? "#E69F00" : theme.muted;
+    ctx.fillStyle = i === marked ? theme.ink : theme.muted;
     ctx.fill();
-    ctx.strokeStyle = theme.page;
+    ctx.strokeStyle = theme.paper;
     ctx.lineWidth = 0.8;
     ctx.stroke();
   });

@@ -10,17 +10,12 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from app.pages.wave.setup import SHOWN, TWO_ROWS, label_of
+from app.pages.wave.setup import TWO_ROWS, label_of, shown
 from app.server.folders import ASSETS
-from app.ui.colours import GREY, TICKS, looks_of
+from app.ui.colours import GREY, TICKS, darken, dress, looks_of, mapper
 from stein_core import METHODS
 from stein_core.experiments.wave import dim_of
 
-LOOKS = dict(zip(SHOWN, looks_of(SHOWN)))
-# Whose band the SMI paper says narrows from h = 5 to h = 100.
-CLAIM = {
-    e.name: e.facts.narrows for e in METHODS.entries() if e.facts.narrows is not None
-}  # of the SMI paper, h = 5 to h = 100
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 
 Spread = tuple[float, float]  # mean and standard deviation over the seeds
@@ -30,7 +25,8 @@ class Widths:
     """Draw the mean width of the 90 % band of f between the clusters: of the shipped sweep, with its spread, and of
     this visit."""
 
-    def __init__(self):
+    def __init__(self, dark: bool = False):
+        colour = {"field": "colour", "transform": mapper(dark)}
         self.figure = made = figure(
             height=300,
             sizing_mode="stretch_width",
@@ -42,32 +38,34 @@ class Widths:
             tools="save",
             toolbar_location=None,
         )
-        made.title.text_font_size = "13px"
-        made.axis.axis_label_text_font_style = "normal"
-        made.axis.axis_label_text_font_size, made.axis.major_label_text_font_size = "12px", "11px"
         made.axis.minor_tick_line_color = None
         made.xaxis.axis_label, made.yaxis.axis_label = "number of weights", "mean width of f"
         made.axis.formatter = CustomJSTickFormatter(code=TICKS)
         self.lines = ColumnDataSource({"xs": [], "ys": [], "colour": []})
         self.dots = ColumnDataSource({name: [] for name in DOTS})
-        made.multi_line("xs", "ys", source=self.lines, line_color="colour", line_width=1.5, line_alpha=0.7)
-        made.segment("x", "low", "x", "high", source=self.dots, line_color="colour", line_width=2)
+        made.multi_line("xs", "ys", source=self.lines, line_color=colour, line_width=1.5, line_alpha=0.7)
+        made.segment("x", "low", "x", "high", source=self.dots, line_color=colour, line_width=2)
         made.scatter(
             "x",
             "y",
             source=self.dots,
             marker="marker",
             size=8,
-            fill_color="colour",
-            line_color="colour",
+            fill_color=colour,
+            line_color=colour,
             fill_alpha="fill",
             legend_field="label",
         )
         legend = made.legend[0]
         made.add_layout(legend, "below")
-        legend.ncols, legend.location, legend.border_line_color, legend.background_fill_color = 3, "center", None, None
+        legend.ncols, legend.location = 3, "center"
+        dress(made)
         legend.padding, legend.spacing, legend.margin = 0, 0, 0
         self.drawn = None
+
+    def darken(self, on: bool) -> None:
+        """Use the dark theme, or the light one."""
+        darken(self.figure, on)
 
     def show(
         self, shipped: dict[str, dict[int, Spread]], here: dict[str, dict[int, float]], nuts: dict[int, float]
@@ -93,13 +91,14 @@ class Widths:
                     dots[name].append(value)
             return known
 
-        for name in SHOWN:
-            look = LOOKS[name]
-            old = series(shipped.get(name, {}), *look, 0.3, label_of(name))
-            new = series({dim: (width, 0.0) for dim, width in here.get(name, {}).items()}, *look, 1.0, label_of(name))
+        for name, look in zip(shown(), looks_of(shown())):
+            colour, _, marker = look
+            old = series(shipped.get(name, {}), colour, marker, 0.3, label_of(name))
+            now = {dim: (width, 0.0) for dim, width in here.get(name, {}).items()}
+            new = series(now, colour, marker, 1.0, label_of(name))
             joined = old or new
             lines["xs"].append(list(joined)), lines["ys"].append([mean for mean, _ in joined.values()])
-            lines["colour"].append(LOOKS[name].colour)
+            lines["colour"].append(colour)
         known = series({dim: (width, 0.0) for dim, width in nuts.items()}, GREY, "x", 1.0, "NUTS")
         (
             lines["xs"].append(list(known)),
@@ -137,7 +136,8 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
     """
     small, large = (dim_of(width) for width in TWO_ROWS)
     ratios = {}
-    for method in CLAIM:
+    claim = {e.name: e.facts.narrows for e in METHODS.entries() if e.facts.narrows is not None}  # of the SMI paper
+    for method in claim:
         at = {(row["dim"], row["seed"]): row["width_between"] for row in rows if row["method"] == method}
         both = [
             at[large, seed] / at[small, seed]
@@ -156,7 +156,7 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
         words.append(
             f"{label_of(method)} {mean:.2f} ± {sd:.2f} ({'narrows' if narrows else 'widens' if widens else 'stays'})"
         )
-        if narrows != CLAIM[method]:
+        if narrows != claim[method]:
             differ.append(f"{label_of(method)}'s {'narrows' if narrows else 'does not'}")
     seeds = max(map(len, ratios.values()))
     said = "The SMI paper says that SVGD's and ASVGD's band narrows and SMI's does not"

@@ -1,0 +1,93 @@
+"""Tokens of the look: colours, type and lines of the light and of the dark theme. Everything drawn takes them from here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+TOKENS = {
+    "light": {
+        "paper": "#FFFFFF",
+        "surface": "#F6F6F4",
+        "ink": "#1B1F23",
+        "muted": "#596068",
+        "edge": "#858C93",
+        "line": "#DDDFDC",
+        "shade": "#46566B",
+        "mark": "#FFF3D6",
+        "attract": "#0072B2",
+        "repulse": "#BD4B00",
+    },
+    "dark": {
+        "paper": "#14171A",
+        "surface": "#1C2024",
+        "ink": "#E9ECEF",
+        "muted": "#A7AFB7",
+        "edge": "#78818A",
+        "line": "#31373D",
+        "shade": "#8FA3BD",
+        "mark": "#3A3119",
+        "attract": "#56B4E9",
+        "repulse": "#FF8A50",
+    },
+}
+"""Colours by their meaning. edge: outlines of controls. line: dividers. shade: density. mark: a number that can be dragged.
+attract, repulse: the forces, and nothing else."""
+
+FONT = "Roboto, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+TYPE = {"axis": 13, "label": 14, "control": 15, "base": 16, "lesson": 18, "question": 20, "read_out": 28, "title": 30}
+
+
+def mui(theme: str) -> dict:
+    """Return the theme of every Material widget.
+
+    The palette is also what style sheets see: `var(--mui-palette-mark-main)`, `var(--mui-palette-attract-main)`.
+
+    Args:
+        theme: "light" or "dark".
+    """
+    c = TOKENS[theme]
+    named = {name: {"main": c[name]} for name in ("edge", "line", "surface", "mark", "attract", "repulse")}
+    small = {"fontSize": TYPE["control"]}
+    return {
+        "palette": {
+            "primary": {"main": c["ink"], "contrastText": c["paper"]},
+            "text": {"primary": c["ink"], "secondary": c["muted"]},
+            "background": {"default": c["paper"], "paper": c["paper"]},
+            "divider": c["line"],
+            **named,
+        },
+        "typography": {
+            "fontFamily": FONT,
+            "fontSize": 14,
+            "body1": {"fontSize": TYPE["base"]},
+            "body2": {"fontSize": TYPE["control"]},
+            "caption": {"fontSize": TYPE["label"]},
+            "button": {"textTransform": "none", "fontSize": TYPE["control"]},
+        },
+        "shape": {"borderRadius": 8},
+        "components": {
+            "MuiAppBar": {
+                "styleOverrides": {
+                    "root": {
+                        "backgroundColor": c["paper"],
+                        "backgroundImage": "none",
+                        "color": c["ink"],
+                        "boxShadow": "none",
+                        "borderBottom": f"1px solid {c['line']}",
+                    }
+                }
+            },
+            "MuiButton": {"defaultProps": {"disableElevation": True}, "styleOverrides": {"root": {"minHeight": 36}}},
+            "MuiOutlinedInput": {"styleOverrides": {"notchedOutline": {"borderColor": c["edge"]}, "input": small}},
+            "MuiMenuItem": {"styleOverrides": {"root": small}},
+            "MuiTooltip": {"styleOverrides": {"tooltip": {"fontSize": TYPE["label"]}}},
+            "MuiFormHelperText": {"styleOverrides": {"root": {"fontSize": TYPE["axis"]}}},
+            "MuiPaper": {"styleOverrides": {"root": {"backgroundImage": "none"}}},
+        },
+    }
+
+
+def script(*files: Path) -> str:
+    """Return these files of JavaScript as one, after `const THEMES`, the tokens of both themes."""
+    return "\n".join([f"const THEMES = {json.dumps(TOKENS)};", *(file.read_text() for file in files)])
