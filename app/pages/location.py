@@ -17,7 +17,7 @@ from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
 from app.ui import link
 from app.ui.colours import look_of
-from stein_core import DIAGNOSTICS, METHODS, TARGETS, Frame, Spec, target_of
+from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents

@@ -85,7 +85,8 @@ def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
         colour: its colour.
     """
     if sizes is None:
-        return f'<circle r="4.5" style="fill: {colour}">{animated("cx", where[:, 0])}{animated("cy", where[:, 1])}</circle>'
+        path = animated("cx", where[:, 0]) + animated("cy", where[:, 1])
+        return f'<circle r="4.5" style="fill: {colour}">{path}</circle>'
     parts = {"cx": where[:, 0], "cy": where[:, 1], "rx": sizes[:, 0], "ry": sizes[:, 1]}
     ellipse = "".join(animated(name, values) for name, values in parts.items())
     return f'<ellipse style="fill: {colour}; stroke: {colour}" fill-opacity="0.22" stroke-width="2">{ellipse}</ellipse>'

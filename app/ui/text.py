@@ -47,7 +47,7 @@ CSS = """
 .prose th, .prose td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid #8884; vertical-align: top; }
 .prose .number { text-align: right; font-variant-numeric: tabular-nums; }
 .prose summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
-.prose details { border-left: 3px solid var(--mui-palette-primary-main, currentColor); padding-left: 12px; margin: .6em 0; }
+.prose details { border-left: 3px solid var(--mui-palette-line-main, #8888); padding-left: 12px; margin: .6em 0; }
 .prose blockquote { margin: .6em 0; padding-left: 12px; border-left: 3px solid #8886; }
 .prose .display { display: block; overflow-x: auto; text-align: center; margin: .7em 0; }
 .prose svg { max-width: none; }

@@ -1,4 +1,4 @@
-"""Tokens of the look: colours, type and lines of the light and of the dark theme. Everything drawn takes them from here."""
+"""Tokens of the look: colours and type of the light and of the dark theme."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TOKENS = {
         "repulse": "#FF8A50",
     },
 }
-"""Colours by their meaning. edge: outlines of controls. line: dividers. shade: density. mark: a number that can be dragged.
-attract, repulse: the forces, and nothing else."""
+"""Colours by their meaning. edge: outlines of controls. line: dividers. shade: density. mark: a number that can be
+dragged. attract, repulse: the forces, and nothing else."""
 
 FONT = "Roboto, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 TYPE = {"axis": 13, "label": 14, "control": 15, "base": 16, "lesson": 18, "question": 20, "read_out": 28, "title": 30}

@@ -85,18 +85,19 @@ class Figures:
             made.varea("step", "q1", "q3", source=source, fill_alpha=0.5).glyph,
             made.line("step", "mid", source=source, line_width=2).glyph,
         ]
-        self.goals[name] = Span(
-            dimension="width", line_color=GREY, line_dash="dashed", line_width=2, visible=False
-        )
+        self.goals[name] = Span(dimension="width", line_color=GREY, line_dash="dashed", line_width=2, visible=False)
         made.add_layout(self.goals[name])
         return made
 
     def _forces(self):
         made = self._timed("size of the forces", y_axis_type="log")
         made.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
-        looks = {"attract": (FORCES["attract"], "dashed"), "repulse": (FORCES["repulse"], "dotted"), "total": (GREY, "solid")}
-        for name, (colour, dash) in looks.items():
-            label = {"attract": "attraction", "repulse": "repulsion", "total": "sum"}[name]
+        looks = {
+            "attract": ("attraction", FORCES["attract"], "dashed"),
+            "repulse": ("repulsion", FORCES["repulse"], "dotted"),
+            "total": ("sum", GREY, "solid"),
+        }
+        for name, (label, colour, dash) in looks.items():
             made.line(
                 "step", name, source=self.forces, line_color=colour, line_dash=dash, line_width=2, legend_label=label
             )

@@ -15,11 +15,10 @@ from app.pages.wave.setup import LONGEST, STEPS, WaveSetup, label_of
 from app.server.limits import LIMITS
 from app.server.messages import CheckedMessages, one_of
 from app.ui.colours import GREY, Look, looks_of
-
-NUTS = Look(GREY, GREY, "x")
 from app.ui.knob_widgets import WIDTH
 from stein_core.experiments.wave import GRID
 
+NUTS = Look(GREY, GREY, "x")
 CHOICE = {"size": "small", **WIDTH}
 OWN = "Your own settings"
 PRESETS = [

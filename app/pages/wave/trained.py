@@ -59,7 +59,8 @@ def make(path: Path) -> None:
             raise RuntimeError(f"{method} diverged at step {int(state.step) + 1}")
         parts |= {f"{method} {i}": np.asarray(part) for i, part in enumerate(jax.tree.leaves(state))}
         print(method, flush=True)
-    about = {"made": date.today().isoformat(), **versions(), "recipes": {method: recipe_of(method) for method in shown()}}
+    recipes = {method: recipe_of(method) for method in shown()}
+    about = {"made": date.today().isoformat(), **versions(), "recipes": recipes}
     np.savez_compressed(path, about=json.dumps(about), **parts)
 
 
