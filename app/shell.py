@@ -49,7 +49,7 @@ MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a pho
 SELECT = {
     "minWidth": "0",
     "maxWidth": MENU,
-    "& .MuiInputBase-root, & .MuiSvgIcon-root": {"color": "inherit"},
+    "& .MuiInputBase-root, & .MuiSelect-select, & .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
     "& fieldset": {"border": "0"},
 }
@@ -57,6 +57,7 @@ SELECT = {
 TOOLBAR = {
     ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
     ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
+    ".MuiToolbar-root a, .MuiToolbar-root .title *": {"color": "inherit !important"},
     "@media (max-width: 600px)": {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
             "minWidth": "0 !important",
@@ -167,6 +168,12 @@ class Shell:
         filled = bool(self.pages[key].sidebar)
         hidden = {} if filled else {'.MuiToolbar-root button[aria-label$="drawer"]': {"display": "none"}}
         return {"sidebar_open": filled and not self.narrow, "sx": {**TOOLBAR, **hidden}}
+
+    def lecture(self, on: bool):
+        """Show the page without bar and sidebar, or with them."""
+        usual = self.drawer(self.key)
+        bare = {"sidebar_open": False, "sx": {**usual["sx"], ".MuiAppBar-root, .MuiToolbar-root": {"display": "none"}}}
+        self.frame.param.update(**(bare if on else usual))
 
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""

@@ -70,7 +70,7 @@ class View:
         return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]
 
 
-@DIAGNOSTICS.register("mixture_elbo", label="mixture ELBO", reference="SMI paper, eq. 2")
+@DIAGNOSTICS.register("mixture_elbo", label="mixture ELBO", reference="SMI paper, eq. 2", needs=("density",))
 def mixture_elbo(view):
     "Lower bound on log p(data), from this step's draws (so it is noisy); point masses have none."
     return view.gradients.elbo
@@ -90,13 +90,21 @@ def marginal_variance(view):
     return within_variance(view) + between_variance(view)
 
 
-@DIAGNOSTICS.register("within_variance", label="within guides", reference="law of total variance", log=True)
+@DIAGNOSTICS.register(
+    "within_variance", label="within guides", reference="law of total variance", log=True, needs=("density",)
+)
 def within_variance(view):
     "Mean variance of the guides, mean over coordinates."
     return view.average(view.moments()[0])
 
 
-@DIAGNOSTICS.register("between_variance", label="between guides", reference="law of total variance", log=True)
+@DIAGNOSTICS.register(
+    "between_variance",
+    label="between guides",
+    reference="law of total variance",
+    log=True,
+    needs=("density", "several"),
+)
 def between_variance(view):
     "Variance of the guides' locations (1/n), mean over coordinates."
     return view.average(view.moments()[1])
@@ -212,7 +220,7 @@ def attraction(view):
     return _size(view.forces.attract, view.weights)
 
 
-@DIAGNOSTICS.register("repulsion", label="repulsion", reference="Liu & Wang 2016, eq. 8", log=True)
+@DIAGNOSTICS.register("repulsion", label="repulsion", reference="Liu & Wang 2016, eq. 8", log=True, needs=("kernel",))
 def repulsion(view):
     "Root mean square length of the repulsion over the particles."
     return _size(view.forces.repulse, view.weights)
@@ -224,7 +232,7 @@ def force(view):
     return _size(view.forces.attract + view.forces.repulse, view.weights)
 
 
-@DIAGNOSTICS.register("bandwidth", label="bandwidth", reference="Ba et al. 2022, sec. 5.2", log=True)
+@DIAGNOSTICS.register("bandwidth", label="bandwidth", reference="Ba et al. 2022, sec. 5.2", log=True, needs=("kernel",))
 def bandwidth(view):
     "sigma, the kernel's length in the particles' unit."
     return view.sigma
@@ -249,7 +257,7 @@ def ksd(view):
     return jnp.sqrt(jnp.maximum(w @ (score @ score.T * k + first + second) @ w, 0.0))
 
 
-@DIAGNOSTICS.register("mmd", label="MMD to exact", reference="Gretton et al. 2012, eq. 5", log=True)
+@DIAGNOSTICS.register("mmd", label="MMD to exact", reference="Gretton et al. 2012, eq. 5", log=True, needs=("sample",))
 def mmd(view):
     """Maximum mean discrepancy (V-statistic) between one draw of each guide and 256 exact ones (RBF kernel, bandwidth
     from the exact draws). Even perfect draws do not reach 0: 256 of them give about 0.05."""

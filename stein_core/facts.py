@@ -102,10 +102,13 @@ class KernelFacts(Facts):
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnosticFacts(Facts):
-    """Facts of a diagnostic. log: a plot wants a log axis. live: it is a read-out beside a moving picture."""
+    """Facts of a diagnostic. log: a plot wants a log axis. live: it is a read-out beside a moving picture. needs: what
+    a run must have for it to mean something, of "density" (guides that are no point masses), "kernel" (particles that
+    interact), "several" (particles, by the method) and "sample" (exact draws of the target)."""
 
     log: bool = False
     live: bool = True
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from app.ui.knob_widgets import set_value, widget
 from stein_core import compile
 from stein_core.errors import unknown
 
-MARKS = ("attract", "repulse", "guides", "trails")
+MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails"}
 DRAWN = ("attract", "repulse", "guides")
 # Jupyter has no design of Panel's, so its buttons have no border of their own.
 BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border-radius: 4px }"
@@ -45,7 +45,9 @@ class LiveStage(Output):
                     raise unknown(kind, name, known)
         drawn, later = DRAWN if marks is None else marks, self.host.later
         self.quiet, self.link = False, ""
-        self.stage = Stage(on_message=self.on_message, show={name: name in drawn for name in MARKS}, embedded=True)
+        self.stage = Stage(
+            on_message=self.on_message, marks=MARKS, show={name: name in drawn for name in MARKS}, embedded=True
+        )
         self.streamer = Streamer(self.stage.send, later)
         self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play)
         # In Jupyter every output would bring the 1.4 MB of panel_material_ui, which names a CDN.

@@ -11,13 +11,13 @@ from scipy.special import expit
 
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.run import Run
-from app.stage.scene import Cards, card, density
+from app.stage.scene import Cards, card, density, read_outs
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
 from app.ui import link
 from app.ui.colours import look_of
-from stein_core import DIAGNOSTICS, TARGETS, Frame, Spec, target_of
+from stein_core import TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
@@ -72,9 +72,10 @@ class Spaces(Cards):
         cards = [
             card(
                 title,
-                [DIAGNOSTICS[name] for name in names],
+                read_outs(specs[method], names),
                 accent=look_of(("smi", "svgd")[method]),
                 edit=not scales,
+                guides=specs[method].has_density,
                 background=background_of(self.axis) if scales else 0,
                 note="Point masses have no scale." if scales and not specs[0].has_density else "",
             )
@@ -89,6 +90,7 @@ class Spaces(Cards):
                 "contours": [],
                 "image": None,
                 "curve": None,
+                "draws": None,
             }
             for axis, extent in AXES.items()
         ]
@@ -102,7 +104,10 @@ class Spaces(Cards):
         scales = rows_of_scales(smi, axis) if has_scale else np.empty((0, 8))
         if spec.guide == FAULT:  # its density is not that of its draws
             metrics = [{**metrics[0], "components": np.nan, "mixture_elbo": np.nan}, metrics[1]]
-        first, second, third = ([metrics[method][name] for name in names] for _, method, _, names in CARDS)
+        specs = [stepper.spec for stepper in run.steppers]
+        first, second, third = (
+            [metrics[method][one["name"]] for one in read_outs(specs[method], names)] for _, method, _, names in CARDS
+        )
         return [
             Panel(smi.step, first, rows(smi), has_scale, 0, locations_of(self.point, spec.dim), has_scale),
             Panel(smi.step, second, scales, False, background_of(axis), scales_of(self.point, axis, spec.dim), True),
@@ -152,12 +157,12 @@ class Location(Live):
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
     presets = PRESETS["location"]
     marks = {
-        "attract": "Attraction",
-        "repulse": "Repulsion",
-        "sum": "Sum",
-        "guides": "Guides",
-        "fixed": "Fixed points",
-        "trails": "Trails",
+        "attract": "attraction",
+        "repulse": "repulsion",
+        "sum": "sum",
+        "guides": "guides",
+        "fixed": "exact fixed points",
+        "trails": "trails",
     }
     drawn = ["attract", "repulse", "guides", "fixed"]
 
@@ -165,7 +170,7 @@ class Location(Live):
         of_view, query = link.split(VIEW, query)
         self.view, problems = link.read(VIEW, of_view, Spaces())
         super().__init__(shell, query, self.view, problems.values())
-        self.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
+        self.choices.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as",
             options=list(AXES),
@@ -180,31 +185,27 @@ class Location(Live):
         text = {"variant": "body2", "sizing_mode": "stretch_width", "margin": (2, 8)}
         self.components = pmui.Typography("–", variant="h5", margin=(2, 8))
         self.meaning, self.variances, self.exact = (pmui.Typography("", **text) for _ in range(3))
-        self.sidebar = [
-            self.preset,
-            self.about,
-            self.target,
-            self.dim,
-            self.guide,
-            *self.sliders[:6],
-            self.optimizer,
-            self.draws,
-            *self.sliders[6:],
-        ]
+        self.sidebar = self.choices.groups
         column = {"sizing_mode": "stretch_width", "min_width": 300, "margin": (4, 8)}
+        foot = [
+            pmui.FlexBox(
+                pmui.Column(self.components, self.meaning, self.variances, self.exact, **column),
+                pmui.Column(self.fault, pmui.Typography(BUG, **text), **column),
+                sizing_mode="stretch_width",
+            ),
+            pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
+            pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
+        ]
+        self.around += [*self.warnings, *foot, self.axis]
+        top = self.top(self.axis)
         self.main = [
             pmui.Column(
                 *self.warnings,
-                self.transport,
-                pmui.FlexBox(self.show_marks, self.fit, self.axis, self.exports, sizing_mode="stretch_width"),
+                *top,
                 self.stage,
-                pmui.FlexBox(
-                    pmui.Column(self.components, self.meaning, self.variances, self.exact, **column),
-                    pmui.Column(self.fault, pmui.Typography(BUG, **text), **column),
-                    sizing_mode="stretch_width",
-                ),
-                self.reading,
-                pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
+                self.transport.row,
+                self.read_outs,
+                *foot,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -220,7 +221,7 @@ class Location(Live):
 
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
-        self.dim.start = max(2, self.dim.start)
+        self.choices.dim.start = max(2, self.choices.dim.start)
         self.fault.value = setup.guide == FAULT
 
     def refresh(self):

@@ -9,7 +9,7 @@ from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.scene import SideBySide
 from app.stage.setup import PANELS, Setup
 from app.ui import link
-from app.ui.knob_widgets import WIDTH
+from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS
 
 HELP = "Click the stage to add a particle. Double-click one, or hover and press Delete, to remove it."
@@ -20,41 +20,42 @@ class Particles(Live):
 
     plain = Setup()
     presets = PRESETS["particles"]
-    marks = {"attract": "Attraction", "repulse": "Repulsion", "guides": "Guides", "trails": "Trails"}
-    drawn = ["attract", "repulse", "guides"]
+    marks = {
+        "attract": "attraction",
+        "repulse": "repulsion",
+        "guides": "guides",
+        "trails": "trails",
+        "draws": "exact draws",
+    }
+    drawn = ["attract", "repulse", "guides", "trails"]
 
     def __init__(self, shell, query: dict[str, str]):
-        super().__init__(shell, query, SideBySide())
         self.methods = pmui.MultiChoice(
             label=f"Methods (1 to {PANELS})",
             options={e.label: e.name for e in METHODS.entries()},
             max_items=PANELS,
+            sx=CHIPS,
             **WIDTH,
         )
         self.methods.param.watch(self.chose_methods, "value")
-        self.sidebar = [
-            self.preset,
-            self.about,
-            self.target,
-            self.dim,
-            self.methods,
-            self.guide,
-            *self.sliders[:6],
-            self.optimizer,
-            self.draws,
-            *self.sliders[6:],
+        super().__init__(shell, query, SideBySide(), (), self.methods)
+        self.sidebar = self.choices.groups
+        foot = [
+            pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
+            pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.main = [
-            pmui.Column(
-                *self.warnings,
-                self.transport,
-                pmui.FlexBox(self.show_marks, self.fit, self.exports, self.reading, sizing_mode="stretch_width"),
-                self.stage,
-                pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(8, 10)),
-                sizing_mode="stretch_width",
-                margin=(4, 12),
-            )
-        ]
+        self.around += [*self.warnings, *foot]
+        column = pmui.Column(
+            *self.warnings,
+            *self.top(),
+            self.stage,
+            self.transport.row,
+            self.read_outs,
+            *foot,
+            sizing_mode="stretch_width",
+            margin=(4, 12),
+        )
+        self.main = [column]
         self.quietly(self.show_setup, self.session.linked())
 
     def open(self, query: dict[str, str]):
@@ -62,6 +63,7 @@ class Particles(Live):
         setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
         if problems:
             pn.state.notifications.warning(" ".join(problems))
+        self.tour.leave()
         self.session.open(setup)
 
     def chose_methods(self, event):

@@ -17,10 +17,11 @@ class Background {
   }
 
   // Paints itself for cards of w x h CSS pixels.
-  layout(w, h, ratio, theme, family) {
+  layout(w, h, ratio, theme, family, edges) {
     const {image, equal} = this.scene, shade = image && shadeImage(image, rgb(theme.shade));
-    this.map = mapping(this.extent, w, h, equal);
-    this.home = mapping(this.scene.extent, w, h, equal).extent;
+    this.edges = edges;
+    this.map = mapping(this.extent, w, h, equal, edges);
+    this.home = mapping(this.scene.extent, w, h, equal, edges).extent;
     this.draw = ctx => drawBackground(ctx, this.map, this.scene, shade, theme, family);
     this.bitmap = document.createElement("canvas");
     this.draw(sizedCanvas(this.bitmap, w, h, ratio));
@@ -98,17 +99,18 @@ function ticks(lo, hi, count) {
   return out;
 }
 
-// Where data coordinates lie on a panel of w x h CSS pixels; `equal` widens one range so that both axes share a unit.
-function mapping([x0, x1, y0, y1], w, h, equal) {
-  const width = w - LEFT - RIGHT, height = h - TOP - BOTTOM;
+// Where data coordinates lie on a panel of w x h CSS pixels; `equal` widens one range so that both axes share a unit. edges:
+// pixels around the plot.
+function mapping([x0, x1, y0, y1], w, h, equal, edges = {left: LEFT, right: RIGHT, top: TOP, bottom: BOTTOM}) {
+  const {left, right, top, bottom} = edges, width = w - left - right, height = h - top - bottom;
   if (equal) {
     const unit = Math.max((x1 - x0) / width, (y1 - y0) / height), dx = (unit * width - x1 + x0) / 2, dy = (unit * height - y1 + y0) / 2;
     [x0, x1, y0, y1] = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
   }
   const kx = width / (x1 - x0), ky = height / (y1 - y0);
-  return {w, h, kx, ky, extent: [x0, x1, y0, y1], x: v => LEFT + (v - x0) * kx, y: v => h - BOTTOM - (v - y0) * ky,
-    data: (px, py) => [x0 + (px - LEFT) / kx, y0 + (h - BOTTOM - py) / ky],
-    holds: (px, py) => px >= LEFT && px <= w - RIGHT && py >= TOP && py <= h - BOTTOM};
+  return {w, h, kx, ky, edges, extent: [x0, x1, y0, y1], x: v => left + (v - x0) * kx, y: v => h - bottom - (v - y0) * ky,
+    data: (px, py) => [x0 + (px - left) / kx, y0 + (h - bottom - py) / ky],
+    holds: (px, py) => px >= left && px <= w - right && py >= top && py <= h - bottom};
 }
 
 function shadeImage({width, height, data}, [r, g, b]) {
@@ -116,7 +118,7 @@ function shadeImage({width, height, data}, [r, g, b]) {
   const ctx = sizedCanvas(canvas, width, height, 1), image = ctx.createImageData(width, height);
   for (let i = 0; i < bytes.length; i++) {
     const o = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
-    image.data.set([r, g, b, bytes.charCodeAt(i) * 0.42], o);
+    image.data.set([r, g, b, bytes.charCodeAt(i) * 0.46], o);
   }
   ctx.putImageData(image, 0, 0);
   return canvas;
@@ -144,8 +146,8 @@ function drawBackground(ctx, map, scene, shade, theme, family) {
     polyline(ctx, map, c);
     ctx.stroke();
   }
-  ctx.globalAlpha = 0.6;
-  ctx.lineWidth = 1;
+  ctx.globalAlpha = 0.45;
+  ctx.lineWidth = unit;
   ctx.beginPath();
   for (const line of scene.contours) polyline(ctx, map, line);
   ctx.stroke();
@@ -153,32 +155,40 @@ function drawBackground(ctx, map, scene, shade, theme, family) {
   drawAxes(ctx, map, scene, theme, family);
 }
 
+// Names of the axes stand outside if there is room for them, else in the corners of the plot.
 function drawAxes(ctx, map, {labels}, theme, family) {
-  const {w, h, extent: [x0, x1, y0, y1]} = map, text = v => String(v).replace("-", "−");
+  const {w, h, extent: [x0, x1, y0, y1], edges: {left, right, top, bottom}} = map, text = v => String(v).replace("-", "−");
+  const within = bottom < 40, bare = bottom < 20;
   ctx.lineWidth = 1;
   ctx.strokeStyle = theme.line;
   ctx.fillStyle = theme.muted;
-  ctx.font = `11px ${family}`;
+  ctx.font = `13px ${family}`;
   ctx.beginPath();
-  ctx.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM);
+  ctx.rect(left, top, w - left - right, h - top - bottom);
   ctx.textAlign = "center";
-  for (const v of ticks(x0, x1, Math.min(w / 70, 7))) {
-    ctx.moveTo(map.x(v), h - BOTTOM);
-    ctx.lineTo(map.x(v), h - BOTTOM + 4);
-    ctx.fillText(text(v), map.x(v), h - BOTTOM + 16);
+  for (const v of bare ? [] : ticks(x0, x1, Math.min(w / 80, 7))) {
+    ctx.moveTo(map.x(v), h - bottom);
+    ctx.lineTo(map.x(v), h - bottom + 4);
+    ctx.fillText(text(v), Math.min(map.x(v), w - 8), h - bottom + 18);
   }
   ctx.textAlign = "right";
-  for (const v of ticks(y0, y1, Math.min(h / 60, 7))) {
-    ctx.moveTo(LEFT, map.y(v));
-    ctx.lineTo(LEFT - 4, map.y(v));
-    ctx.fillText(text(v), LEFT - 7, map.y(v) + 4);
+  for (const v of bare ? [] : ticks(y0, y1, Math.min(h / 60, 7))) {
+    ctx.moveTo(left, map.y(v));
+    ctx.lineTo(left - 4, map.y(v));
+    ctx.fillText(text(v), left - 7, Math.max(map.y(v) + 4, 12));
   }
   ctx.stroke();
-  ctx.font = `12px ${family}`;
+  if (bare) return;
+  if (within) {
+    ctx.fillText(labels[0], w - right - 8, h - bottom - 9);
+    ctx.textAlign = "left";
+    ctx.fillText(labels[1], left + 8, top + 18);
+    return;
+  }
   ctx.textAlign = "center";
-  ctx.fillText(labels[0], (w + LEFT - RIGHT) / 2, h - 12);
+  ctx.fillText(labels[0], (w + left - right) / 2, h - 8);
   ctx.save();
-  ctx.translate(12, (h + TOP - BOTTOM) / 2);
+  ctx.translate(13, (h + top - bottom) / 2);
   ctx.rotate(-Math.PI / 2);
   ctx.fillText(labels[1], 0, 0);
   ctx.restore();

@@ -4,7 +4,10 @@
 // THEMES, the tokens of both themes, comes from Python.
 const rgb = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 26, CROWD = 500, CAP = 0.15, PALE = 5;
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 28, HEAD = 30, CROWD = 500, CAP = 0.15, PALE = 5;
+const FEW = 8;  // guides that are drawn one by one; of more the mixture is drawn, too
+let unit = 1;  // 2 in lecture mode: text, lines and dots of twice the size
+const textOf = (size, family, weight = 400) => `${weight} ${size * unit}px ${family}`;
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
@@ -18,20 +21,20 @@ function niceBelow(v) {
   return [5, 2, 1].find(k => k * power <= v * 1.0001) * power;
 }
 
-function clipPlot(ctx, map) {
+function clipPlot(ctx, {w, h, edges: {left, right, top, bottom}}) {
   ctx.beginPath();
-  ctx.rect(LEFT, TOP, map.w - LEFT - RIGHT, map.h - TOP - BOTTOM);
+  ctx.rect(left, top, w - left - right, h - top - bottom);
   ctx.clip();
 }
 
 // Five strokes of rising opacity; a stroke per particle and age would be thousands.
 function drawTrails(ctx, map, trail, color) {
   ctx.strokeStyle = color;
-  ctx.lineWidth = 1.2;
+  ctx.lineWidth = 1.5 * unit;
   const last = trail.length - 1, count = trail[last].length;
   for (let band = 0; band < 5; band++) {
     const from = Math.floor(band * last / 5), to = Math.floor((band + 1) * last / 5);
-    ctx.globalAlpha = 0.1 + 0.1 * band;
+    ctx.globalAlpha = 0.05 + 0.08 * band;
     ctx.beginPath();
     for (let i = 0; i < count; i += 2) {
       let pen = "moveTo";
@@ -47,37 +50,37 @@ function drawTrails(ctx, map, trail, color) {
 }
 
 function drawGuides(ctx, map, rows, color) {
+  const count = rows.length / ROW;
   ctx.strokeStyle = ctx.fillStyle = color;
-  ctx.lineWidth = 1;
-  for (const [sd, fill, line] of [[2, 0.05, 0.3], [1, 0.1, 0.75]]) {
-    ctx.beginPath();
-    for (let i = 0; i < rows.length; i += ROW) {
-      const rx = sd * rows[i + 2] * map.kx, ry = sd * rows[i + 3] * map.ky, x = map.x(rows[i]), y = map.y(rows[i + 1]);
-      ctx.moveTo(x + rx, y);
-      ctx.ellipse(x, y, rx, ry, 0, 0, 2 * Math.PI);
-    }
-    ctx.globalAlpha = fill;
-    ctx.fill();
-    ctx.globalAlpha = line;
-    ctx.stroke();
+  ctx.lineWidth = (count > FEW ? 1.5 : 2) * unit;
+  ctx.beginPath();
+  for (let i = 0; i < rows.length; i += ROW) {
+    const rx = rows[i + 2] * map.kx, ry = rows[i + 3] * map.ky, x = map.x(rows[i]), y = map.y(rows[i + 1]);
+    ctx.moveTo(x + rx, y);
+    ctx.ellipse(x, y, rx, ry, 0, 0, 2 * Math.PI);
   }
+  ctx.globalAlpha = count > 100 ? 0.03 : 0.1;
+  ctx.fill();
+  ctx.globalAlpha = count > 100 ? 0.2 : count > FEW ? 0.5 : 0.8;
+  ctx.stroke();
   ctx.globalAlpha = 1;
 }
 
 // One arrow per row from columns `col` and `col + 1` (plus those from `also`), `scale` data units long per unit of force.
 // An arrow is at most CAP of the panel long, and pale below PALE pixels.
-function drawArrows(ctx, map, rows, col, scale, color, open, also = 0) {
-  const most = CAP * Math.min(map.w, map.h);
-  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, 1.5, PALE, 0.4, most);
-  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, PALE, Infinity, 1, most);
+function drawArrows(ctx, map, rows, col, scale, color, open, also = 0, lit = 0) {
+  const most = CAP * Math.min(map.w, map.h), full = lit < 0 ? 0.22 : 1;
+  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, 1.5, PALE, 0.4 * full, most, lit);
+  drawSomeArrows(ctx, map, rows, col, scale, color, open, also, PALE, Infinity, full, most, lit);
 }
 
-function drawSomeArrows(ctx, map, rows, col, scale, color, open, also, least, below, opacity, most) {
+// lit: 1 for arrows that come forward, -1 for those that step back.
+function drawSomeArrows(ctx, map, rows, col, scale, color, open, also, least, below, opacity, most, lit) {
   const heads = [];
-  const crowd = rows.length > CROWD * ROW, longest = crowd ? 5 : 7;
+  const crowd = rows.length > CROWD * ROW, longest = (crowd ? 5 : 8) * unit * (lit > 0 ? 1.4 : 1);
   ctx.globalAlpha = opacity;
   ctx.strokeStyle = ctx.fillStyle = color;
-  ctx.lineWidth = crowd ? 1 : 1.4;
+  ctx.lineWidth = (crowd ? 1 : lit > 0 ? 3.2 : 1.8) * unit;
   ctx.beginPath();
   for (let i = 0; i < rows.length; i += ROW) {
     if (i % BATCH === 0) {
@@ -129,8 +132,22 @@ function drawDots(ctx, map, rows, radius, fill, line) {
   ctx.fill();
   if (rows.length > CROWD * ROW) return;  // the rims would cover the dots
   ctx.strokeStyle = line;
-  ctx.lineWidth = 1;
+  ctx.lineWidth = 1.2 * unit;
   ctx.stroke();
+}
+
+// Exact draws of the target, behind everything.
+function drawGhosts(ctx, map, draws, color) {
+  ctx.fillStyle = color;
+  ctx.globalAlpha = 0.45;
+  ctx.beginPath();
+  for (let i = 0; i < draws.length; i += 2) {
+    const x = map.x(draws[i]), y = map.y(draws[i + 1]), r = 1.7 * unit;
+    ctx.moveTo(x + r, y);
+    ctx.ellipse(x, y, r, r, 0, 0, 2 * Math.PI);
+  }
+  ctx.fill();
+  ctx.globalAlpha = 1;
 }
 
 // Exact fixed points: hollow targets.
@@ -152,12 +169,12 @@ function drawFixed(ctx, map, points, color) {
 
 // How long an arrow of a round force is.
 function drawBar(ctx, map, scale, theme, family) {
-  const unit = niceBelow(60 / scale / map.kx), length = unit * scale * map.kx, x = map.w - RIGHT - 12 - length, y = TOP + 14;
+  const force = niceBelow(60 / scale / map.kx), length = force * scale * map.kx, x = map.w - map.edges.right - 12 - length, y = map.edges.top + 16;
   drawArrows(ctx, {...map, w: Infinity, h: Infinity, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, 0, 0], 4, 1, theme.muted, false);
   ctx.fillStyle = theme.muted;
   ctx.textAlign = "right";
-  ctx.font = `12px ${family}`;
-  ctx.fillText(`force ${+unit.toPrecision(1)}`.replace("-", "−"), x - 7, y + 4);
+  ctx.font = textOf(13, family);
+  ctx.fillText(`force ${+force.toPrecision(1)}`.replace("-", "−"), x - 7, y + 4);
 }
 
 // How many rows lie beyond the axes.
@@ -167,78 +184,93 @@ function outside({extent: [x0, x1, y0, y1]}, rows) {
   return away;
 }
 
-// One panel over its background. look: theme, family, show, hover (particle index or -1), bars (a scale bar in it).
-function drawPanel(ctx, card, panel, look) {
-  const {title, color, trail, note, arrows: forces, background: {map, scale}} = card, {theme, family, show, hover} = look;
-  ctx.fillStyle = color;
-  ctx.fillRect(LEFT, 11, 10, 10);
-  ctx.fillStyle = theme.ink;
-  ctx.textAlign = "left";
-  ctx.font = `600 14px ${family}`;
-  ctx.fillText(title, LEFT + 17, 21);
+// One panel over its background. rows, forces: what is drawn of its particles, and their arrows. look: theme, family, show,
+// hover (particle index or -1), lit ("attract", "repulse" or ""), bars (a scale bar in it).
+function drawPanel(ctx, card, panel, {rows, forces}, look) {
+  const {color, trail, note, background: {map, scale, scene}} = card, {theme, family, show, hover} = look;
+  const {edges: {left, right, bottom, top}} = map;
   ctx.fillStyle = theme.muted;
-  ctx.font = `12px ${family}`;
+  ctx.font = textOf(15, family);
   ctx.textAlign = "center";
-  if (note) ctx.fillText(note, (map.w + LEFT - RIGHT) / 2, (map.h + TOP - BOTTOM) / 2);
+  if (note) ctx.fillText(note, (map.w + left - right) / 2, (map.h + top - bottom) / 2);
   if (note || !panel) return;
-  ctx.textAlign = "right";
-  ctx.fillText(`n = ${panel.count} · step ${panel.step}`, map.w - RIGHT, 21);
   ctx.save();
   clipPlot(ctx, map);
-  const {rows} = panel, arrows = show.attract || show.repulse || show.sum;
+  const arrows = show.attract || show.repulse || show.sum, lit = name => look.lit ? look.lit === name ? 1 : -1 : 0;
+  if (show.draws && scene.draws) drawGhosts(ctx, map, scene.draws, theme.muted);
   if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color);
-  if (show.guides && panel.hasScale) drawGuides(ctx, map, rows, color);
+  if (show.guides && panel.hasScale) {
+    if (scene.curve) {
+      drawBells(ctx, map, rows, scene.area, color);
+    } else {
+      drawGuides(ctx, map, rows, color);
+      if (panel.count > FEW) drawMixture(ctx, map, card, rows, color);
+    }
+  }
   if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
-  if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false);
-  if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true);
+  if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false, 0, lit("attract"));
+  if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true, 0, lit("repulse"));
   if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
-  drawDots(ctx, map, rows, panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4, color, theme.paper);
+  const radius = unit * (panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4.5);
+  drawDots(ctx, map, rows, radius, color, theme.paper);
   if (hover >= 0 && hover < panel.count) {
-    drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 6, theme.ink, theme.paper);
+    drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 1.5 * radius, theme.ink, theme.paper);
   }
   ctx.restore();
   const away = outside(map, rows);
   if (away) {
     ctx.fillStyle = theme.ink;
     ctx.textAlign = "right";
-    ctx.font = `600 12px ${family}`;
-    ctx.fillText(`${away} of ${panel.count} outside`, map.w - RIGHT - 8, map.h - BOTTOM - 9);
+    ctx.font = textOf(13, family, 600);
+    ctx.fillText(`${away} of ${panel.count} outside`, map.w - right - 8, map.h - bottom - 26);
   }
   if (look.bars && arrows && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
 }
 
-// What the colours and arrow heads mean, with the length of a horizontal arrow as the scale where all cards share one.
-// A row of `width` pixels that goes on in a second one.
-function drawLegend(ctx, width, {map, scale}, look, panels) {
-  const {theme, family, show} = look;
-  let x = LEFT, y = 13;
-  ctx.font = `12px ${family}`;
+// What stands over a panel in an export: its colour, its title, how many particles it has and its step.
+function drawHead(ctx, card, panel, {w}, {theme, family}) {
+  ctx.fillStyle = card.color;
+  ctx.fillRect(0, 8, 11, 11);
+  ctx.fillStyle = theme.ink;
+  ctx.textAlign = "left";
+  ctx.font = `600 16px ${family}`;
+  ctx.fillText(card.title, 18, 19);
+  if (!panel) return;
+  ctx.fillStyle = theme.muted;
+  ctx.textAlign = "right";
+  ctx.font = `14px ${family}`;
+  ctx.fillText(`n = ${panel.count} · step ${panel.step}`, w, 19);
+}
+
+// What the colours and arrow heads mean, in one row: the legend of an export.
+function drawLegend(ctx, marks, {map, scale}, look, panels) {
+  const {theme, family, show} = look, noisy = panels.some(p => p.noisy);
+  let x = 0;
+  ctx.font = `14px ${family}`;
   ctx.textAlign = "left";
   const item = (length, text, glyph) => {
-    const needed = length + 7 + ctx.measureText(text).width;
-    if (x + needed > width) [x, y] = [LEFT, y + LEGEND];
-    glyph({...map, w: Infinity, h: Infinity, kx: 1, ky: 1, x: () => x, y: () => y}, [0, 0, 0, 0, length, 0, length, 0]);
+    glyph({...map, w: Infinity, h: Infinity, kx: 1, ky: 1, x: () => x, y: () => 13}, [0, 0, 0, 0, length, 0, length, 0]);
     ctx.fillStyle = theme.muted;
-    ctx.fillText(text, x + length + 7, y + 4);
-    x += needed + 22;
+    ctx.fillText(text, x + length + 7, 18);
+    x += length + 29 + ctx.measureText(text).width;
   };
-  if (show.attract) item(26, "attraction", (at, row) => drawArrows(ctx, at, row, 4, 1, theme.attract, false));
-  if (show.repulse) item(26, "repulsion", (at, row) => drawArrows(ctx, at, row, 6, 1, theme.repulse, true));
-  if (show.sum) item(26, "sum", (at, row) => drawArrows(ctx, at, row, 4, 1, theme.ink, false));
+  const glyphs = {
+    attract: (at, row) => drawArrows(ctx, at, row, 4, 1, theme.attract, false),
+    repulse: (at, row) => drawArrows(ctx, at, row, 6, 1, theme.repulse, true),
+    sum: (at, row) => drawArrows(ctx, at, row, 4, 1, theme.ink, false),
+    guides: at => drawGuides(ctx, {...at, x: () => x + 13, kx: 11, ky: 7}, [0, 0, 1, 1, 0, 0, 0, 0], theme.ink),
+    fixed: at => drawFixed(ctx, {...at, x: () => x + 13}, [0, 0], theme.ink),
+    draws: at => drawGhosts(ctx, {...at, kx: 1, x: v => x + 13 + v}, [-9, 0, 0, 0, 9, 0], theme.muted),
+  };
+  const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length)};
+  for (const [name, text] of Object.entries(marks)) {
+    if (show[name] && glyphs[name] && there[name] !== false) item(26, text, glyphs[name]);
+  }
   if (!look.bars && (show.attract || show.repulse) && scale > 0) {
-    const unit = niceBelow(50 / scale / map.kx), text = `= ${+unit.toPrecision(1)}`.replace("-", "−");
-    item(unit * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
+    const force = niceBelow(50 / scale / map.kx), text = `= ${+force.toPrecision(1)}`.replace("-", "−");
+    item(force * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
   }
-  if ((show.attract || show.repulse || show.sum) && panels.some(p => p.noisy)) {
-    item(0, "guides' arrows: mean of recent frames", () => {});
-  }
-  if (show.guides && panels.some(p => p.hasScale)) {
-    item(24, "guide, 1 and 2 sd", at => drawGuides(ctx, {...at, x: () => x + 12, kx: 6, ky: 4.5},
-      [0, 0, 1, 1, 0, 0, 0, 0], theme.ink));
-  }
-  if (show.fixed && panels.some(p => p.fixed.length)) {
-    item(24, "exact fixed points", at => drawFixed(ctx, {...at, x: () => x + 12}, [0, 0], theme.ink));
-  }
+  if (noisy && (show.attract || show.repulse || show.sum)) item(0, "guides' arrows: mean of recent frames", () => {});
 }
 
 // A short line of recent values; gaps where a value is missing (or not positive on a log scale).

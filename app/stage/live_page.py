@@ -7,7 +7,8 @@ import html
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from secrets import token_hex
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -15,39 +16,33 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.server.folders import ASSETS
-from app.server.limits import LIMITS
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
-from app.stage.session import FIRST_CAPACITY, Session
-from app.stage.setup import Setup, all_knobs
-from app.stage.stage import Stage
+from app.stage.choices import Choices
+from app.stage.session import Session
+from app.stage.setup import Setup
+from app.stage.stage import ReadOuts, Stage
+from app.stage.tour import Tour
+from app.stage.transport import Transport
 from app.ui import link
-from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
-from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS, device_name
-from stein_core.recipe import MAX_DRAWS
+from stein_core import device_name
 
 PRESETS = json.loads((ASSETS / "presets.json").read_text())
-PROMPT = "Choose one thing to see …"
-SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 NOTHING = "none"  # what a link says when no mark is drawn
-BUTTON = {"size": "small", "margin": (4, 4)}
-CHOICE = {"size": "small", **WIDTH}
-BELOW = {
-    "& .MuiSlider-valueLabel": {"top": 56},
-    "& .MuiSlider-valueLabel::before": {"display": "none"},
-}  # above the slider, the app bar would cover it
+QUIET = {"variant": "text", "size": "small", "margin": (8, 0), "height": 36}
 # Items with "·" between them, as in a legend.
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
-    "**↑ ↓** speed · **R** reset · *Fit arrows* lengthens the arrows of small forces"
+    "**↑ ↓** speed · **R** reset · **P** lecture · *Fit arrows* lengthens the arrows of small forces"
 )
 
 
 @dataclass(frozen=True)
 class Look:
-    """What of a run is drawn. show: names of a page's marks, in its order."""
+    """How a run is shown. show: names of a page's marks, in its order. lecture: the stage fills the screen."""
 
     show: tuple[str, ...]
+    lecture: bool = False
 
 
 class Live:
@@ -57,9 +52,10 @@ class Live:
 
     Attributes:
         plain: Setup of a bare link.
-        presets: dicts of "name", "link" and "text".
+        presets: dicts of "name", "caption", "link" and "text": the tour.
         marks: name -> label of what can be drawn.
         drawn: names that are drawn at first.
+        around: components that a lecture does not show.
     """
 
     plain: Setup
@@ -67,10 +63,9 @@ class Live:
     marks: dict[str, str]
     drawn: list[str]
 
-    def __init__(self, shell, query: dict[str, str], view, problems: Iterable[str] = ()):
+    def __init__(self, shell, query: dict[str, str], view, problems: Iterable[str] = (), *first):
         of_look, query = link.split(self.look_fields(), query)
-        look, unseen = link.read(self.look_fields(), of_look, Look(tuple(self.drawn)))
-        drawn = list(look.show)
+        self.look, unseen = link.read(self.look_fields(), of_look, Look(tuple(self.drawn)))
         setup, wrong = Setup.from_query(query, self.plain)
         problems = [*problems, *unseen.values(), *wrong]
         if unfit := self.unfit(setup):
@@ -78,15 +73,24 @@ class Live:
         later = soon(pn.state.curdoc)
         self.shell = shell
         self.quiet = False  # True while the program sets widgets: their events are then not the user's
+        self.shown = False  # the page is on screen
         self.step, self.rate = 0, 0.0
+        self.around: list = []
+        self.transport = Transport(lambda: self.session, self.on_knob, self.toggle)
         self.stage = Stage(
-            on_message=self.on_message, dark=shell.frame.dark_theme, show={name: name in drawn for name in self.marks}
+            on_message=self.on_message,
+            dark=shell.frame.dark_theme,
+            marks=self.marks,
+            show={name: name in self.look.show for name in self.marks},
+            slot=token_hex(8),
         )
-        shell.frame.param.watch(lambda event: self.stage.param.update(dark=event.new), "dark_theme")
+        self.read_outs = ReadOuts(key=self.stage.slot, dark=shell.frame.dark_theme, sizing_mode="stretch_width")
+        shell.frame.param.watch(self.darken, "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
-        self.make_transport()
-        self.make_choices()
-        self.make_exports(drawn)
+        self.tour = Tour(self.presets, self.go)
+        self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
+        self.make_exports()
+        self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
         self.warnings = [
             pmui.Alert(
                 pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
@@ -94,6 +98,10 @@ class Live:
         ] * bool(problems)
         self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view)
         pn.state.on_session_destroyed(lambda context: self.session.close())
+        if not query and not problems:
+            self.tour.open(0)  # of a bare address
+        elif setup in self.stops():
+            self.tour.at_stop(self.stops().index(setup))
 
     @classmethod
     def look_fields(cls) -> tuple[link.Field, ...]:
@@ -104,7 +112,8 @@ class Live:
             chosen = {mark(name) for name in link.names(text) if text != NOTHING}
             return tuple(name for name in cls.marks if name in chosen)
 
-        return (link.Field("show", parse, lambda show: link.text_of(show) or NOTHING),)
+        show = link.Field("show", parse, lambda show: link.text_of(show) or NOTHING)
+        return show, link.switch("lecture", "lecture in the link", ("off", "on"))
 
     def unfit(self, setup: Setup) -> str:
         """Say what of a link this page cannot show, or return ""."""
@@ -112,91 +121,54 @@ class Live:
 
     # ---- the pieces
 
-    def make_transport(self):
-        self.play = pmui.Button(
-            label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON
-        )
-        step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.session.step(), **BUTTON)
-        reset = pmui.Button(label="Reset", icon="replay", on_click=lambda e: self.session.reset(), **BUTTON)
-        seed = pmui.Button(label="New seed", icon="casino", on_click=self.new_seed, **BUTTON)
-        self.scrubber = pmui.IntSlider(
-            label="Rewind",
-            start=0,
-            end=1,
-            value=0,
-            show_value=False,
-            margin=(0, 16),
-            styles={"flex": "1 1 160px"},
-            sx=BELOW,
-        )
-        self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 16))
-        self.reading = pmui.Typography("", variant="body2", margin=(10, 8), width=330)
-        self.scrubber.param.watch(lambda event: self.quiet or self.session.rewind(event.new), "value")
-        self.speed.param.watch(lambda event: self.session.speed(event.new), "value")
-        self.transport = pmui.FlexBox(
-            self.play, step, reset, seed, self.speed, self.scrubber, sizing_mode="stretch_width"
-        )
-
-    def make_choices(self):
-        names = [PROMPT, *(preset["name"] for preset in self.presets)]
-        self.preset = pmui.Select(label="Presets", options=names, value=PROMPT, **CHOICE)
-        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10, 6, 10))
-        self.preset.param.watch(self.load_preset, "value")
-        self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
-        self.dim = NumberField("Dimension", start=1, end=1000, value=2)
-        self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
-        self.optimizer = pmui.Select(
-            label="Optimiser", options={e.label: e.name for e in OPTIMIZERS.entries()}, **CHOICE
-        )
-        self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
-        for name in ("target", "dim", "guide", "optimizer", "draws"):
-            getattr(self, name).param.watch(lambda event, name=name: self.chosen(**{name: event.new}), "value")
-        knobs = {
-            name: replace(knob, label=f"{knob.label} (at Reset)") if name.startswith(("init.", "guide.")) else knob
-            for name, knob in all_knobs().items()
-        }
-        self.knobs = {name: widget(knob, self.on_knob) for name, knob in knobs.items()}
-        order = ["method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor"]
-        self.sliders = [self.knobs[name] for name in dict.fromkeys([*order, *self.knobs])]
-
-    def make_exports(self, drawn: list[str]):
-        self.show_marks = pmui.CheckButtonGroup(
-            options={label: name for name, label in self.marks.items()},
-            value=drawn,
-            size="small",
-            margin=(4, 8),
-            sx={"flexWrap": "wrap", "& button": {"whiteSpace": "nowrap", "width": "auto !important"}},
-        )
-        self.fit = pmui.Button(
-            label="Fit arrows",
-            icon="straighten",
-            variant="text",
-            size="small",
-            margin=(4, 4),
-            on_click=lambda event: self.stage.fit(),
-        )
-        self.show_marks.param.watch(
-            lambda event: self.stage.param.update(show={name: name in event.new for name in self.marks}), "value"
-        )
+    def make_exports(self):
+        self.fit = pmui.Button(label="Fit arrows", icon="straighten", on_click=lambda event: self.stage.fit(), **QUIET)
         export = pmui.MenuButton(
             label="Export",
             icon="download",
-            size="small",
-            margin=(4, 4),
             items=[{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")],
+            **QUIET,
         )
         export.on_click(self.export)
-        table = pmui.FileDownload(
-            label="Data as CSV", callback=self.csv, filename="steinlab.csv", size="small", margin=(4, 4), variant="text"
+        table = pmui.FileDownload(label="Data as CSV", callback=self.csv, filename="steinlab.csv", **QUIET)
+        self.talk = pmui.Button(
+            label="Lecture (P)", icon="slideshow", on_click=lambda event: self.lecture(not self.look.lecture), **QUIET
         )
-        self.exports = pmui.Row(export, table)
+        self.leave = pmui.IconButton(
+            icon="close", description="Leave the lecture (P)", on_click=lambda event: self.lecture(False), visible=False
+        )
+        self.exports = pmui.Row(self.fit, export, table, margin=0)
+
+    @classmethod
+    def stops(cls) -> list[Setup]:
+        """Return what the stops of the tour show."""
+        return [Setup.from_query(dict(parse_qsl(stop["link"])), cls.plain)[0] for stop in cls.presets]
+
+    def top(self, *more) -> list:
+        """Return what stands over the stage: the caption, the tour, and what else a page has."""
+        self.around += [self.tour.select, self.tour.about, self.talk]
+        row = pmui.FlexBox(
+            self.tour.text, *more, self.tour.before, self.tour.select, self.tour.after, self.talk, self.leave,
+            align_items="center", sizing_mode="stretch_width", margin=0,
+        )  # fmt: skip
+        return [row, self.tour.about]
+
+    def darken(self, event):
+        """Use the dark theme, or the light one."""
+        self.stage.dark = self.read_outs.dark = event.new
 
     # ---- what the shell asks
 
     def show(self):
+        self.shown = True
+        if self.look.lecture:
+            self.lecture(True)
         self.session.wake()
 
     def hide(self):
+        self.shown = False
+        if self.look.lecture:
+            self.shell.lecture(False)
         self.session.sleep()
 
     def refresh(self):
@@ -210,7 +182,7 @@ class Live:
 
     def link_of(self, setup: Setup) -> str:
         """Return the link of `setup`, with the names of what is drawn if they differ from the default."""
-        look = Look(tuple(name for name in self.marks if self.stage.show[name]))
+        look = Look(tuple(name for name in self.marks if self.stage.show.get(name)), self.look.lecture)
         of_look = link.write(self.look_fields(), look, Look(tuple(self.drawn)))
         return setup.to_query(self.plain) + f"&{of_look}" * bool(of_look)
 
@@ -227,15 +199,27 @@ class Live:
         elif "remove" in message:
             self.session.remove(message["remove"])
         elif "key" in message:
-            index = SPEEDS.index(self.speed.value)
+            talking = self.look.lecture
             {
                 "space": self.toggle,
-                "right": self.session.step,
-                "left": self.session.back,
+                "right": (lambda: self.tour.move(1)) if talking else self.session.step,
+                "left": (lambda: self.tour.move(-1)) if talking else self.session.back,
                 "r": self.session.reset,
-                "up": lambda: self.speed.param.update(value=SPEEDS[min(index + 1, len(SPEEDS) - 1)]),
-                "down": lambda: self.speed.param.update(value=SPEEDS[max(index - 1, 0)]),
+                "p": lambda: self.lecture(not talking),
+                "up": lambda: self.transport.faster(1),
+                "down": lambda: self.transport.faster(-1),
             }[message["key"]]()
+
+    def lecture(self, on: bool):
+        """Let the stage fill the screen, with text and lines of twice the size, or not."""
+        self.look = Look(self.look.show, on)
+        self.stage.lecture = on
+        self.transport.lecture(on)
+        self.tour.lecture(on)
+        self.leave.visible = on
+        for each in self.around:
+            each.visible = not on
+        self.shell.lecture(on)
 
     def toggle(self, event=None):
         self.session.toggle()
@@ -246,21 +230,19 @@ class Live:
     def on_knob(self, name, value):
         if not self.quiet:
             self.session.turn(name, value)
+            self.quietly(self.transport.show, {"knobs": {name: value}})
+            self.quietly(self.choices.turn, {name: value})
 
     def chosen(self, **fields):
         if not self.quiet:
-            self.preset.value = PROMPT  # what is shown is no longer the preset
+            self.tour.leave()  # what is shown is no longer the stop
             self.session.choose(**fields)
 
-    def load_preset(self, event):
-        found = [preset for preset in self.presets if preset["name"] == event.new]
-        self.about.object = ""
-        if found:
-            setup, problems = Setup.from_query(dict(parse_qsl(found[0]["link"])), self.plain)
-            self.about.object = " ".join(
-                [found[0]["text"], *problems]
-            )  # this server may allow less than the preset asks for
-            self.session.open(setup)
+    def go(self, stop: dict) -> list[str]:
+        """Open a stop of the tour; return what of its link is refused."""
+        setup, problems = Setup.from_query(dict(parse_qsl(stop["link"])), self.plain)
+        self.session.open(setup)
+        return problems
 
     def export(self, item):
         label = item["label"]
@@ -294,11 +276,11 @@ class Live:
 
     def quietly(self, show, *arguments, **values):
         """Set widgets without telling the session."""
-        self.quiet = True
+        self.quiet = self.transport.quiet = True
         try:
             show(*arguments, **values)
         finally:
-            self.quiet = False
+            self.quiet = self.transport.quiet = False
 
     def on_news(self, news: dict):
         self.quietly(self.show_news, news)
@@ -306,35 +288,13 @@ class Live:
     def show_news(self, news: dict):
         if "setup" in news:
             self.show_setup(news["setup"])
-        if "playing" in news:
-            playing = news["playing"]
-            self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
-        for name, value in news.get("knobs", {}).items():
-            set_value(self.knobs[name], all_knobs()[name], value)
+        if "knobs" in news:
+            self.choices.turn(news["knobs"])
+        self.transport.show(news)
         self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
-        if "history" in news:
-            length, position = news["history"]
-            self.scrubber.param.update(end=max(length - 1, 1), value=position)
         if "step" in news:
             self.step, self.rate = news["step"], news["steps_per_second"]
-            self.scrubber.value_label = f"step {self.step:,}"  # its own number counts frames
 
     def show_setup(self, setup: Setup):
         """Set the widgets to another Setup."""
-        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
-        dims = TARGETS[setup.target].facts.dims
-        self.target.value, self.optimizer.value = setup.target, setup.optimizer
-        step = TARGETS[setup.target].facts.dim_step
-        self.dim.param.update(
-            value=specs[0].dim, start=dims[0], end=min(dims[1], LIMITS.dim), step=step, visible=dims[0] < dims[1]
-        )
-        free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
-        self.guide.visible = bool(free)
-        if free:
-            guides = METHODS[free[0].method].facts.guides
-            self.guide.param.update(options={GUIDES[name].label: name for name in guides}, value=free[0].guide)
-        self.draws.param.update(value=setup.draws, visible=any(spec.has_density for spec in specs))
-        used = {name for spec in specs for name in spec.knobs()}
-        for name, knob in all_knobs().items():
-            self.knobs[name].visible = name in used
-            set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default))
+        self.choices.show(setup)

@@ -14,11 +14,11 @@ import numpy as np
 from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
-from stein_core import DIAGNOSTICS, METHODS, Spec, target_of
-from stein_core.registry import Entry
+from stein_core import DIAGNOSTICS, METHODS, Spec, Target, target_of
 
 GRID = 160
-MASSES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)  # share of the visible mass inside each contour
+GHOSTS = 150  # exact draws behind the particles
+MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside each contour
 
 
 class Cards:
@@ -35,28 +35,26 @@ class Cards:
 class SideBySide(Cards):
     """View of page Particles: a card for each method over the target's density.
 
-
     Args:
-        metrics: names of the read-outs; by default all that are live.
+        metrics: names of the read-outs, the large ones first; by default all that are live.
     """
 
     def __init__(self, metrics: Sequence[str] | None = None):
-        self.metrics = live() if metrics is None else [DIAGNOSTICS[name] for name in metrics]
+        self.metrics = None if metrics is None else tuple(metrics)
 
     def scene(self, specs: Sequence[Spec]) -> dict:
-        return {
-            "cards": [
-                card(METHODS[spec.method].label, self.metrics, accent=look)
-                for look, spec in zip(looks_of([spec.method for spec in specs]), specs)
-            ],
-            "backgrounds": [density(specs[0].target, specs[0].dim)],
-        }
+        looks = looks_of([spec.method for spec in specs])
+        cards = [
+            card(METHODS[spec.method].label, read_outs(spec, self.metrics), accent=look, guides=spec.has_density)
+            for look, spec in zip(looks, specs)
+        ]
+        return {"cards": cards, "backgrounds": [density(specs[0].target, specs[0].dim)]}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
             Panel(
                 frame.step,
-                [values[entry.name] for entry in self.metrics],
+                [values[one["name"]] for one in read_outs(stepper.spec, self.metrics)],
                 rows(frame),
                 stepper.spec.has_density,
                 noisy=stepper.spec.has_density,
@@ -65,19 +63,59 @@ class SideBySide(Cards):
         ]
 
 
-def live() -> list[Entry]:
-    """Return the diagnostics that a stage shows: those not registered with `live=False`."""
-    return [entry for entry in DIAGNOSTICS.entries() if entry.facts.live]
+LARGE = 3  # read-outs
+
+
+@lru_cache(maxsize=256)
+def read_outs(spec: Spec, names: Sequence[str] | None = None) -> list[dict]:
+    """Return the read-outs of a card, as in `stage.Stage`, the large ones first.
+
+    Args:
+        spec: what runs. What has no meaning for it is left out.
+        names: of the diagnostics; by default all that are live.
+    """
+    target, facts = target_of(spec), METHODS[spec.method].facts
+    there = {
+        "density": spec.has_density,
+        "kernel": facts.interacts,
+        "several": not facts.single,
+        "sample": target.sample is not None,
+    }
+    known = [entry for entry in DIAGNOSTICS.entries() if all(there[need] for need in entry.facts.needs)]
+    usable = {entry.name: entry for entry in known}
+    if names is None:
+        first = ["marginal_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "ksd"]
+        names = [*first, *(entry.name for entry in known if entry.facts.live)]
+    shown = [usable[name] for name in dict.fromkeys(names) if name in usable]
+    exact = {} if target.variance is None else {"marginal_variance": float(np.mean(target.variance))}
+    return [
+        {
+            "name": entry.name,
+            "label": entry.label,
+            "log": entry.facts.log,
+            "help": entry.summary,
+            "big": i < LARGE,
+            "truth": exact.get(entry.name),
+        }
+        for i, entry in enumerate(shown)
+    ]
 
 
 def card(
-    title: str, metrics: Sequence[Entry], *, accent: Look, background: int = 0, edit: bool = True, note: str = ""
+    title: str,
+    metrics: Sequence[dict],
+    *,
+    accent: Look,
+    background: int = 0,
+    edit: bool = True,
+    note: str = "",
+    guides: bool = False,
 ) -> dict:
     """Return one of a scene's "cards"; see `stage.Stage`."""
-    read_outs = [{"name": e.name, "label": e.label, "log": e.facts.log, "help": e.summary} for e in metrics]
     return {
+        "kind": "guide" if guides else "point",
         "title": title,
-        "metrics": read_outs,
+        "metrics": list(metrics),
         "accent": [accent.colour, accent.dark],
         "background": background,
         "edit": edit,
@@ -105,7 +143,8 @@ def density(name: str, dim: int) -> dict:
         p = np.exp(log_p - log_p.max())
         curve = np.stack([x, p], axis=1).ravel().round(4).tolist()
         labels = [target.coordinates[0], "density / its maximum"]
-        return {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None, "curve": curve}
+        still = {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None}
+        return {**still, "curve": curve, "area": float(np.trapezoid(p, x)), "draws": ghosts(target)}
 
     y = np.linspace(y0, y1, GRID)
     points = np.tile(np.float32(target.center), (GRID * GRID, 1))
@@ -117,10 +156,10 @@ def density(name: str, dim: int) -> dict:
     levels = [ranked[np.searchsorted(shares, mass)] for mass in MASSES]
     generator = contourpy.contour_generator(x, y, p)
     lines = [line.ravel().round(4).tolist() for level in levels for line in generator.lines(level)]
-    shade = np.uint8(255 * np.sqrt(p))  # the square root keeps a wide, low mode visible beside a sharp one
+    shade = np.uint8(255 * np.mean([p >= level for level in levels], axis=0))  # a step darker inside each contour
     labels = list(target.coordinates[:2])
     if dim > 2:
-        labels[0] += f"   (contours: slice through the centre of {dim} dimensions)"
+        labels[0] += f" (contours: a slice of {dim} dimensions)"
     image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
     equal = target.log_normalizer is not None  # the coordinates of a posterior have units of their own
     return {
@@ -130,4 +169,15 @@ def density(name: str, dim: int) -> dict:
         "contours": lines,
         "image": image,
         "curve": None,
+        "draws": ghosts(target),
     }
+
+
+def ghosts(target: Target) -> list[float] | None:
+    """Return exact draws of a target in its first two coordinates, flat, or None if it has no sampler."""
+    if target.sample is None:
+        return None
+    places = np.zeros((GHOSTS, 2))
+    draws = np.asarray(target.sample(jax.random.key(0), GHOSTS))[:, :2]
+    places[:, : draws.shape[1]] = draws
+    return places.ravel().round(3).tolist()

@@ -1,7 +1,7 @@
-// The stage: one card per panel (a canvas and its metric read-outs), the frame protocol with
-// Python, and what the user does with mouse and keys.
-const HISTORY = 300, PICK = 14, GAP = 16;
-const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r"};
+// The stage: a legend, one card per panel (a canvas and its read-outs), the frame protocol with Python, and what the user does
+// with mouse and keys.
+const PICK = 14, GAP = 20, PAUSE = [45, 600], PLOT = {left: 38, right: 1, top: 1, bottom: 26}, BARE = {left: 1, right: 1, top: 1, bottom: 1};
+const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
 // A trail shows where a few particles came from, and the last steps of many.
@@ -25,14 +25,6 @@ function unpack(frame) {
   return panels;
 }
 
-function element(tag, className, parent, text = "") {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 // What a card draws as arrows: the rows of a panel, whose forces are a mean over recent frames when they are noisy: over 20
 // while particles move, over 300 at rest. A knob that was turned at rest shows at once: its difference has no noise.
 function averaged(card, {noisy, rows, step}, moving) {
@@ -51,46 +43,48 @@ function averaged(card, {noisy, rows, step}, moving) {
   return arrows;
 }
 
+// The rows of a table between two frames: positions and sizes move, forces are those of the newer one.
+function between(before, rows, share) {
+  if (!before || share >= 1 || before.length !== rows.length) return rows;
+  return rows.map((v, i) => i % ROW < 4 ? before[i] + share * (v - before[i]) : v);
+}
+
 const table = rows => Array.from({length: rows.length / ROW}, (_, i) => [...rows.subarray(i * ROW, (i + 1) * ROW)]);
 
 export function render({model, el}) {
   const root = element("div", "stage", el);
-  const legend = element("canvas", "legend", root);
+  const legend = new Legend(root, {
+    toggle: name => { model.show = {...model.show, [name]: !model.show[name]}; },
+    light: name => { pointed = name; repaint(); },
+  });
   const deck = element("div", "deck", root);
   const badge = element("div", "badge", root);
   const banner = element("div", "banner", root);
-  legend.ariaHidden = "true";
+  const slot = () => globalThis.steinlabSlots?.[model.slot];
   badge.role = "status";
   banner.role = "alert";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-  let cards = [], backgrounds = [], panels = [], key = "", family = "", legendCtx = null;
+  let cards = [], backgrounds = [], panels = [], key = "", family = "", pointed = "", above = null, pace = 0, arrived = 0;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
   let tabbed = false, hover = -1, lastFrame = 0, seen = true, run = -1;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     extent: p => cards[p].background.map.extent,
+    value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
     particles: p => table(panels[p].rows), arrows: p => table(cards[p].arrows)};
 
+  const waiting = on => [root, slot()].forEach(node => node?.classList.toggle("waiting", on));
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
   const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
   const theme = () => THEMES[dark() ? "dark" : "light"];
-  const look = () => ({theme: theme(), family, hover, bars: backgrounds.length > 1,
+  const edges = () => model.lecture ? BARE : PLOT;
+  const look = () => ({theme: theme(), family, hover, lit: pointed || model.lit, bars: backgrounds.length > 1,
     show: {...model.show, trails: model.show.trails && !calm.matches}});
 
   function buildCards() {
+    cards.forEach(({outs}) => outs.remove());
     deck.replaceChildren();
-    cards = model.scene.cards.map(({title, metrics, accent, edit, note}) => {
-      const node = element("section", "card", deck), canvas = element("canvas", "plot", node);
-      Object.assign(canvas, {role: "img", ariaLabel: title});
-      const grid = element("div", "metrics", node);
-      const readouts = metrics.map(metric => {
-        const cell = element("div", "metric", grid);
-        cell.title = metric.help;
-        element("span", "label", cell, metric.label);
-        return {value: element("span", "value", cell, "–"), spark: element("canvas", "spark", cell), log: metric.log, history: []};
-      });
-      return {title, accent, edit, note, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
-    });
+    cards = model.scene.cards.map(card => makeCard(deck, card, open => cards.forEach(({fold}) => { if (fold) fold.open = open; })));
     cards.forEach(listen);
     panels = [];
   }
@@ -102,31 +96,48 @@ export function render({model, el}) {
     if (newKey !== key) buildCards();
     key = newKey;
     backgrounds = scene.backgrounds.map(b => new Background(b));
-    root.classList.remove("waiting");
+    waiting(false);
     cards.forEach((card, i) => { card.background = backgrounds[panels[i]?.background ?? scene.cards[i].background]; });
     layout();
+  }
+
+  // How high a panel is: all of the page is in view, if the window allows.
+  function heightOf(w, columns) {
+    if (model.embedded) return Math.min(w * 1.1, Math.max(260, innerHeight * 0.5));
+    if (columns < cards.length) return Math.min(w, innerHeight * 0.55);
+    above ??= root.getBoundingClientRect().top;
+    const around = model.lecture ? above + 190 : above + legend.node.offsetHeight + 250;
+    return Math.max(220, Math.min(w * 1.1, innerHeight - around));
   }
 
   // Sizes every canvas and paints what stands still once, off screen.
   function layout() {
     if (!cards.length || !root.clientWidth) return;
-    const columns = root.clientWidth < 220 * cards.length ? 1 : cards.length;
+    unit = model.lecture ? 2 : 1;
+    const columns = root.clientWidth < 260 * cards.length ? 1 : cards.length;
     const width = Math.floor((root.clientWidth - GAP * (columns - 1)) / columns);  // whole pixels: a card between two is blurred
     deck.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
-    const ratio = devicePixelRatio, w = cards[0].canvas.clientWidth;
-    const h = Math.round(Math.min(w * 1.15, Math.max(260, innerHeight * 0.5)));
+    root.classList.toggle("narrow", columns < cards.length);
+    const home = columns === cards.length && !model.lecture && slot() || deck;
+    home.style.gridTemplateColumns = deck.style.gridTemplateColumns;
+    cards.forEach(({node, outs}, i) => {
+      node.style.gridArea = columns < cards.length ? `${2 * i + 1} / 1` : `1 / ${i + 1}`;
+      outs.style.gridArea = columns < cards.length ? `${2 * i + 2} / 1` : `${home === deck && !model.lecture ? 2 : 1} / ${i + 1}`;
+      if (outs.parentNode !== home) home.append(outs);
+    });
+    slot()?.classList.toggle("lecture", model.lecture);
+    const ratio = devicePixelRatio, w = cards[0].canvas.clientWidth, h = Math.round(heightOf(w, columns));
     family = getComputedStyle(root).fontFamily;
-    const rows = root.clientWidth < 560 ? 2 : 1;
-    legend.style.height = `${rows * LEGEND}px`;
-    legendCtx = sizedCanvas(legend, root.clientWidth, rows * LEGEND, ratio);
-    backgrounds.forEach(background => background.layout(w, h, ratio, theme(), family));
-    cards.forEach(card => {
+    backgrounds.forEach(background => background.layout(w, h, ratio, theme(), family, edges()));
+    cards.forEach((card, p) => {
       card.canvas.style.height = `${h}px`;
       card.ctx = sizedCanvas(card.canvas, w, h, ratio);
       card.color = card.accent[dark() ? 1 : 0];
+      paintHead(card, theme());
       for (const readout of card.readouts) {
-        readout.w = readout.spark.clientWidth;
-        readout.h = readout.spark.clientHeight;
+        if (!readout.spark) continue;
+        readout.w = readout.spark.clientWidth || 60;
+        readout.h = readout.spark.clientHeight || 22;
         readout.ctx = sizedCanvas(readout.spark, readout.w, readout.h, ratio);
         drawSpark(readout, card);
       }
@@ -134,13 +145,14 @@ export function render({model, el}) {
     paint();
   }
 
-  const drawSpark = (readout, card) => drawSparkline(readout.ctx, readout.w, readout.h, readout.history.map(past => past.value), readout.log, card.color);
-
   function takeFrame(frame) {
+    const drawn = cards.map((card, p) => card.drawn && panels[p] ? card.drawn : null);
     panels = unpack(frame).slice(0, cards.length);
-    const fresh = run !== frame[2];
+    const fresh = run !== frame[2], now = performance.now();
     run = frame[2];
-    root.classList.remove("waiting");
+    pace = now - arrived;
+    arrived = now;
+    waiting(false);
     if (fresh) backgrounds.forEach(background => background.fit());
     panels.forEach((panel, p) => {
       const card = cards[p], background = backgrounds[panel.background];
@@ -161,12 +173,13 @@ export function render({model, el}) {
       card.arrows = averaged(card, panel, moves(background.map, card.trail.at(-20), here));
       card.trail = [...card.trail, here].slice(-trailOf(panel.count));
       card.fresh = true;
+      card.before = card.restarted || calm.matches || pace < PAUSE[0] || pace > PAUSE[1] || panel.step === card.step ? null : drawn[p];
       card.step = panel.step;
     });
     backgrounds.forEach((background, b) => {
       const over = panels.filter(panel => panel.background === b), forces = over.map(panel => cards[panels.indexOf(panel)].arrows);
       if (background.followPositions(over)) {
-        background.layout(background.map.w, background.map.h, devicePixelRatio, theme(), family);
+        background.layout(background.map.w, background.map.h, devicePixelRatio, theme(), family, edges());
       }
       background.followForces(forces, over[0]?.step ?? 0, b ? 5 * backgrounds[0].scale * backgrounds[0].map.kx : Infinity);
     });
@@ -181,15 +194,19 @@ export function render({model, el}) {
     if (!backgrounds[0]?.map) return;  // a frame that came before its scene waits for it
     const frame = queue.shift();
     if (frame) takeFrame(frame);
-    const now = look();
+    unit = model.lecture ? 2 : 1;
+    const now = look(), share = (performance.now() - arrived) / pace;
+    let moving = false;
     cards.forEach((card, p) => {
-      const {bitmap, map} = card.background;
+      const {bitmap, map} = card.background, panel = panels[p];
       card.ctx.clearRect(0, 0, map.w, map.h);
       card.ctx.drawImage(bitmap, 0, 0, map.w, map.h);
-      drawPanel(card.ctx, card, panels[p], now);
+      card.drawn = panel && between(card.before, panel.rows, share);
+      moving ||= panel && card.drawn !== panel.rows;
+      drawPanel(card.ctx, card, panel, {rows: card.drawn, forces: panel && between(card.before, card.arrows, share)}, now);
     });
     slowTimer ||= setTimeout(paintSlow, 100);
-    if (queue.length) repaint();
+    if (queue.length || moving) repaint();
     if (!frame) return;
     drawn = frame;
     model.send_msg({ack: frame[0]});
@@ -199,16 +216,16 @@ export function render({model, el}) {
   // Text and sparklines: at most ten times a second, more could not be read.
   function paintSlow() {
     slowTimer = 0;
-    legendCtx.clearRect(0, 0, root.clientWidth, legend.clientHeight);
-    drawLegend(legendCtx, root.clientWidth, backgrounds[0], look(), panels);
+    if (backgrounds[0]) legend.update(backgrounds[0], look(), panels);
     cards.forEach((card, p) => {
       if (!card.fresh) return;
+      paintHead(card, theme());
+      showHead(card, panels[p]);
       card.readouts.forEach((readout, k) => {
         const value = panels[p].metrics[k];
-        readout.value.textContent = number(value);
         if (readout.history.at(-1)?.step === card.step) readout.history.pop();  // the same step, edited
-        readout.history = [...readout.history, {step: card.step, value}].slice(-HISTORY);
-        drawSpark(readout, card);
+        if (readout.history.length || Number.isFinite(value)) readout.history = [...readout.history, {step: card.step, value}].slice(-HISTORY);
+        showReadout(readout, value, card);
       });
       card.fresh = false;
     });
@@ -270,7 +287,8 @@ export function render({model, el}) {
     // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
     if (e.key === "Tab") tabbed = true;
     if (e.key === " " && tabbed && target.closest?.("button, [role=button]")) return;
-    if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
+    if (e.key === "Escape" && model.lecture) model.send_msg({key: "p"});
+    else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
     else if ((e.key === "Delete" || e.key === "Backspace") && hover >= 0) remove(hover);
     else return;
     e.preventDefault();
@@ -279,17 +297,20 @@ export function render({model, el}) {
   const onPointer = () => { tabbed = false; };
 
   function exportStage(kind) {
-    const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + LEGEND + 2 * GAP, now = look();
+    const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + HEAD + LEGEND + 2 * GAP, now = look();
+    unit = model.lecture ? 2 : 1;
     exportPicture(kind, width, height, ctx => {
       ctx.fillStyle = theme().paper;
       ctx.fillRect(0, 0, width, height);
       ctx.translate(GAP, GAP);
-      drawLegend(ctx, Infinity, backgrounds[0], now, panels);
+      drawLegend(ctx, model.marks, backgrounds[0], now, panels);
       ctx.translate(0, LEGEND);
       cards.forEach((card, p) => {
+        drawHead(ctx, card, panels[p], card.background.map, now);
+        ctx.translate(0, HEAD);
         card.background.draw(ctx);
-        drawPanel(ctx, card, panels[p], now);
-        ctx.translate(w + GAP, 0);
+        drawPanel(ctx, card, panels[p], {rows: panels[p]?.rows, forces: card.arrows}, now);
+        ctx.translate(w + GAP, -HEAD);
       });
     });
   }
@@ -324,15 +345,11 @@ export function render({model, el}) {
   // Another run begins: what stood still is pale until the new one's has come, and nothing of the old one moves on it.
   function clear() {
     if (run >= model.starting) return;
-    root.classList.add("waiting");
+    waiting(true);
     panels = [];
     for (const card of cards) {
-      Object.assign(card, {trail: [], step: 0, raw: null, arrows: [], fresh: false});
-      for (const readout of card.readouts) {
-        readout.history = [];
-        readout.value.textContent = "–";
-        drawSpark(readout, card);
-      }
+      Object.assign(card, {trail: [], step: 0, raw: null, arrows: [], fresh: false, before: null, drawn: null});
+      card.readouts.forEach(readout => clearReadout(readout, card));
     }
     queue.splice(0).forEach(passOver);
     repaint();
@@ -343,10 +360,16 @@ export function render({model, el}) {
     model.send_msg({ack: frame[0]});
   }
 
+  function showMarks() {
+    legend.build(model.marks, theme());
+    slowTimer ||= setTimeout(paintSlow, 100);
+  }
+
   function showTexts() {
     badge.textContent = model.status;
     banner.textContent = model.alarm;
     root.classList.toggle("dark", dark());
+    root.classList.toggle("lecture", model.lecture);
   }
 
   // Out of sight it draws nothing, so acknowledges nothing, so the server computes nothing.
@@ -354,22 +377,25 @@ export function render({model, el}) {
   const resizer = new ResizeObserver(layout), ticker = setInterval(tick, 1000);
   resizer.observe(root);
   if (model.embedded) eye.observe(root);
+  addEventListener("steinlab-slot", layout);
   addEventListener("resize", layout);  // height and zoom, which the observer does not see
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerdown", onPointer);
   model.on("msg:custom", onMessage);
   model.on("scene", rebuild);
-  model.on("show", repaint);
+  model.on(["show", "lit"], () => { repaint(); slowTimer ||= setTimeout(paintSlow, 100); });
+  model.on("marks", showMarks);
   model.on(["status", "alarm"], showTexts);
   model.on("starting", clear);
-  const darken = () => { showTexts(); layout(); };
+  const darken = () => { showTexts(); showMarks(); layout(); };
   const jupyter = new MutationObserver(darken);
   if (model.embedded) jupyter.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]});
-  model.on("dark", darken);
+  model.on(["dark", "lecture"], darken);
   model.on("remove", () => {
     resizer.disconnect();
     eye.disconnect();
     jupyter.disconnect();
+    removeEventListener("steinlab-slot", layout);
     removeEventListener("resize", layout);
     clearInterval(ticker);
     clearTimeout(clickTimer);
@@ -379,6 +405,7 @@ export function render({model, el}) {
     document.removeEventListener("pointerdown", onPointer);
   });
   showTexts();
+  showMarks();
   rebuild();
   document.fonts.ready.then(layout);
   model.send_msg({ready: true});

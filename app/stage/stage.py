@@ -10,34 +10,22 @@ from panel.custom import JSComponent
 
 from app.server.loop import Unbusy
 from app.server.messages import CheckedMessages, flag, number, one_of, point, whole
-from app.ui.theme import script
+from app.ui.theme import script, variables
 
 HERE = Path(__file__).parent
-SCRIPTS = ("svg.js", "draw.js", "background.js", "stage.js")
+SCRIPTS = ("svg.js", "draw.js", "background.js", "mixture.js", "cards.js", "stage.js")
+LIGHT, DARK = f".stage {{ {variables('light')} }}", f".stage.dark {{ {variables('dark')} }}"
+CSS = " ".join([LIGHT, DARK, (HERE / "stage.css").read_text(encoding="utf-8")])
 
-CSS = """
-.stage { position: relative; width: 100%; color: #1c2733; --muted: #5a6675; --line: #dde2e8; }
-.stage.dark { color: #e8ecf1; --muted: #9aa7b5; --line: #2c343d; }
-.legend { display: block; width: 100%; }
-.deck { display: grid; gap: 16px; }
-.plot { display: block; width: 100%; cursor: crosshair; touch-action: manipulation; }
-.metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(98px, 1fr));
-  gap: 4px 14px; margin: 6px 8px 0 46px; }
-.metric { display: grid; grid-template-columns: auto minmax(24px, 1fr); align-items: center;
-  column-gap: 8px; border-top: 1px solid var(--line); padding-top: 3px; }
-.label { grid-column: 1 / -1; font-size: 11.5px; color: var(--muted);
-  white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-.value { font-size: 14px; font-weight: 600; font-variant-numeric: tabular-nums; min-width: 4.4em; }
-.spark { width: 100%; height: 20px; }
-.waiting .deck { opacity: 0.35; }
-.badge, .banner { position: absolute; left: 50%; transform: translateX(-50%); pointer-events: none; }
-.badge:empty, .banner:empty { display: none; }
-.badge { top: 66px; padding: 3px 12px; border-radius: 12px; font-size: 12px;
-  color: #fff; background: #1c2733d0; }
-.dark .badge { color: #121417; background: #e8ecf1d0; }
-.banner { top: 0; max-width: 90%; padding: 4px 18px; border-radius: 6px; font-size: 13.5px;
-  font-weight: 600; color: #fff; background: #b3261e; box-shadow: 0 2px 8px #0006; }
-"""
+
+class ReadOuts(JSComponent):
+    """Hold the read-outs of a stage, so that something can stand between them and the panels."""
+
+    key = param.String(doc="The `slot` of the stage.")
+    dark = param.Boolean(default=False)
+
+    _esm = HERE / "slot.js"
+    _stylesheets: ClassVar = [CSS]
 
 
 class Stage(Unbusy, CheckedMessages, JSComponent):
@@ -47,7 +35,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
 
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
-            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
+            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r" | "p"}.
         scene: what does not move, {"cards": [...], "backgrounds": [...]}.
 
     A card is a dict of
@@ -55,8 +43,10 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         background: index of its first background.
         accent: [its colour on a light page, on a dark one].
         edit: whether a click adds a particle.
+        kind: "point" or "guide", what its particles are.
         note: text in its middle, or "".
-        metrics: [{"name", "label", "log", "help"}] of its read-outs.
+        metrics: [{"name", "label", "log", "help", "big", "truth"}] of its read-outs: whether it is a large one, and the
+            exact value that a gauge marks, or None.
 
     A background is a dict, with lengths in data units, of
         extent: [x0, x1, y0, y1]; it widens if particles leave it.
@@ -64,11 +54,16 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         labels: [x, y].
         contours: polylines, each flat: x, y, x, y ...
         image: {"width", "height", "data": base64 of uint8 shades, bottom row first} or None.
-        curve: a flat polyline, or None.
+        curve: a flat polyline, or None; area: the area below it.
+        draws: exact draws of the target, flat: x, y, x, y ..., or None.
     """
 
     scene = param.Dict(default={})
+    marks = param.Dict(default={}, doc="Label of everything that the legend can show and hide, by its name.")
     show = param.Dict(default={"attract": True, "repulse": True, "trails": False, "guides": True})
+    lit = param.Selector(default="", objects=["", "attract", "repulse"], doc="The force whose arrows come forward.")
+    lecture = param.Boolean(default=False, doc="Text, lines and dots of twice the size, and no axes.")
+    slot = param.String(doc='Key of the `ReadOuts` that hold the read-outs; "": they stand below the panels.')
     starting = param.Integer(doc="Number of the newest run, as in `pack`; earlier runs are cleared.")
     status = param.String(doc="Present activity, as a small badge.")
     alarm = param.String(doc="What went wrong, as a banner.")
@@ -82,7 +77,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         {"ready": flag},
         {"add": point},
         {"remove": whole},
-        {"key": one_of("space", "left", "right", "up", "down", "r")},
+        {"key": one_of("space", "left", "right", "up", "down", "r", "p")},
     )
     _esm = script(*map(HERE.joinpath, SCRIPTS))
     _stylesheets: ClassVar = [CSS]

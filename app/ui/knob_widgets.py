@@ -13,6 +13,15 @@ from app.server.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
+CHIPS = {  # of a MultiChoice: outlined, for a filled button is what one presses
+    "& .MuiChip-root": {
+        "backgroundColor": "transparent",
+        "border": "1px solid var(--mui-palette-edge-main)",
+        "color": "var(--mui-palette-text-primary)",
+        "fontSize": 15,
+    },
+    "& .MuiChip-deleteIcon": {"color": "var(--mui-palette-text-secondary) !important"},
+}
 PER_DECADE = 20  # stops of a logarithmic slider
 SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
 

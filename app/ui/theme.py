@@ -88,6 +88,11 @@ def mui(theme: str) -> dict:
     }
 
 
+def variables(theme: str) -> str:
+    """Return the tokens of a theme as variables of a style sheet: `--ink: #1B1F23; ...`."""
+    return " ".join(f"--{name}: {value};" for name, value in TOKENS[theme].items())
+
+
 def script(*files: Path) -> str:
     """Return these files of JavaScript as one, after `const THEMES`, the tokens of both themes."""
     return "\n".join([f"const THEMES = {json.dumps(TOKENS)};", *(file.read_text() for file in files)])

@@ -1,0 +1,105 @@
+"""The sidebar of a live page: what runs, in groups; what a student moves first is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import panel_material_ui as pmui
+
+from app.server.limits import LIMITS
+from app.stage.session import FIRST_CAPACITY
+from app.stage.setup import Setup, all_knobs
+from app.ui.groups import Fold, group
+from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
+from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
+from stein_core.recipe import MAX_DRAWS
+
+CHOICE = {"size": "small", **WIDTH}
+REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")
+OPTIMISER = ("method.step_size",)
+START = ("init.", "guide.")  # of knobs that act at the next reset
+
+
+class Choices:
+    """The widgets of a Setup. `show` sets them without a call.
+
+    Args:
+        chosen: chosen(**fields) is called for what compiles.
+        on_knob: on_knob(name, value) is called for a knob that was moved.
+        new_seed: called for another start.
+        first: more widgets of the group "Methods".
+    """
+
+    def __init__(self, chosen: Callable, on_knob: Callable, new_seed: Callable, *first):
+        self.target = pmui.Select(label="Target", options={e.label: e.name for e in TARGETS.listed()}, **CHOICE)
+        self.dim = NumberField("Dimension", start=1, end=1000, value=2)
+        self.guide = pmui.Select(label="Guide", options={e.label: e.name for e in GUIDES.entries()}, **CHOICE)
+        optimizers = {e.label: e.name for e in OPTIMIZERS.entries()}
+        self.optimizer = pmui.Select(label="Optimiser", options=optimizers, **CHOICE)
+        self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
+        for name in ("target", "dim", "guide", "optimizer", "draws"):
+            getattr(self, name).param.watch(lambda event, name=name: chosen(**{name: event.new}), "value")
+        knobs = {
+            name: replace(knob, label=f"{knob.label} (at Reset)") if name.startswith(START) else knob
+            for name, knob in all_knobs().items()
+        }
+        self.knobs = {name: widget(knob, on_knob) for name, knob in knobs.items()}
+        seed = pmui.Button(
+            label="New seed", icon="casino", variant="text", size="small", margin=(4, 8), on_click=new_seed
+        )
+        rest = [name for name in self.knobs if name not in (*REPULSION, *OPTIMISER) and not name.startswith(START)]
+        self.rest = tuple(rest)
+        self.of_optimizer = Fold("Optimiser", self.optimizer, *(self.knobs[name] for name in OPTIMISER))
+        self.of_start = Fold("Start", *(made for name, made in self.knobs.items() if name.startswith(START)), seed)
+        self.of_rest = Fold("Advanced", self.draws, *(self.knobs[name] for name in rest))
+        self.posterior = group("Posterior", self.target, self.dim, line=False)
+        self.methods = group("Methods", *first, self.guide)
+        self.repulsion = group("Repulsion", *(self.knobs[name] for name in REPULSION))
+        self.groups = [
+            self.posterior, self.methods, self.repulsion, self.of_optimizer, self.of_start, self.of_rest,
+        ]  # fmt: skip
+
+    def show(self, setup: Setup) -> None:
+        """Set the widgets to a Setup."""
+        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
+        facts = TARGETS[setup.target].facts
+        self.target.value, self.optimizer.value = setup.target, setup.optimizer
+        self.dim.param.update(
+            value=specs[0].dim,
+            start=facts.dims[0],
+            end=min(facts.dims[1], LIMITS.dim),
+            step=facts.dim_step,
+            visible=facts.dims[0] < facts.dims[1],
+        )
+        free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
+        self.guide.visible = bool(free)
+        if free:
+            guides = METHODS[free[0].method].facts.guides
+            self.guide.param.update(options={GUIDES[name].label: name for name in guides}, value=free[0].guide)
+        self.draws.param.update(value=setup.draws, visible=any(spec.has_density for spec in specs))
+        used = {name for spec in specs for name in spec.knobs()}
+        for name, knob in all_knobs().items():
+            self.knobs[name].visible = name in used
+            set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default))
+        self.of_rest.visible = self.draws.visible or any(self.knobs[name].visible for name in self.rest)
+        self.say()
+
+    def turn(self, knobs: Mapping[str, object]) -> None:
+        """Set these knobs."""
+        for name, value in knobs.items():
+            set_value(self.knobs[name], all_knobs()[name], value)
+        self.say()
+
+    def say(self) -> None:
+        """Say in the head of each closed group what is set in it."""
+        self.of_optimizer.say(
+            f"{OPTIMIZERS[self.optimizer.value].label}, step {self.knobs['method.step_size'].value:g}"
+        )
+        spread, shift = (self.knobs[name].value for name in ("init.spread", "init.shift"))
+        self.of_start.say(f"spread {spread:g}" + f", shift {shift:g}" * bool(shift))
+        draws = f"{self.draws.value} draws" if self.draws.visible else ""
+        changed = sum(
+            self.knobs[name].visible and self.knobs[name].value != all_knobs()[name].default for name in self.rest
+        )
+        self.of_rest.say(", ".join([draws] * bool(draws) + [f"{changed} changed"] * bool(changed)))

@@ -1,0 +1,97 @@
+"""The tour of a page: its presets as numbered stops, each with a caption over the stage."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.ui.colours import look_of
+from stein_core import METHODS
+
+PROMPT = "Choose one thing to see …"
+CSS = """
+.caption { margin: 0; font-size: 19px; font-weight: 600; line-height: 1.25; color: var(--mui-palette-text-primary); }
+.about { margin: 0; font-size: 15px; line-height: 1.4; color: var(--mui-palette-text-secondary); max-width: 62em }
+.lecture { font-size: 38px; }
+"""
+
+
+class Tour:
+    """A select of the stops, buttons for the one before and the next, and the caption.
+
+    Args:
+        stops: dicts of "name", "caption" (at most 60 characters) and "text".
+        go: go(stop) opens one; it returns sentences about what of its link is refused.
+    """
+
+    def __init__(self, stops: Sequence[dict], go: Callable[[dict], list[str]]):
+        self.stops, self.go, self.large = stops, go, False
+        self.at, self.said = -1, ()
+        names = [PROMPT, *(f"{i}. {stop['name']}" for i, stop in enumerate(stops, 1))]
+        self.select = pmui.Select(
+            label=f"Tour of {len(stops)} stops", options=names, value=PROMPT, size="small", width=220, margin=(4, 4)
+        )
+        self.select.param.watch(lambda event: self.open(names.index(event.new) - 1), "value")
+        small = {"size": "small", "margin": (8, 0), "width": 36, "height": 36}
+        self.before = pmui.IconButton(
+            icon="chevron_left", description="The stop before", on_click=lambda event: self.move(-1), **small
+        )
+        self.after = pmui.IconButton(
+            icon="chevron_right", description="The next stop", on_click=lambda event: self.move(1), **small
+        )
+        self.text = pn.pane.HTML("", stylesheets=[CSS], margin=(4, 8), styles={"flex": "1 1 300px"})
+        self.about = pn.pane.HTML("", stylesheets=[CSS], margin=(0, 8), sizing_mode="stretch_width")
+
+    def move(self, by: int) -> None:
+        """Go to the next stop (1) or to the one before (-1), round the end."""
+        self.open((self.at + by) % len(self.stops) if self.at >= 0 else 0 if by > 0 else len(self.stops) - 1)
+
+    def open(self, index: int) -> None:
+        """Open a stop; -1 is none, and changes nothing but the caption."""
+        if index == self.at:
+            return
+        self.at = index
+        self.said = tuple(self.go(self.stops[index])) if index >= 0 else ()
+        self.show()
+
+    def at_stop(self, index: int) -> None:
+        """Say that what runs is this stop, without opening it."""
+        self.at = index
+        self.show()
+
+    def leave(self) -> None:
+        """What is shown is no stop any more."""
+        self.open(-1)
+
+    def lecture(self, on: bool) -> None:
+        """Write the caption large, or not."""
+        self.large = on
+        self.show()
+
+    def show(self) -> None:
+        """Show the caption of the stop."""
+        self.select.value = self.select.options[self.at + 1]
+        if self.at < 0:
+            self.text.object = self.about.object = ""
+            return
+        stop = self.stops[self.at]
+        about = html.escape(" ".join([stop["text"], *self.said]))  # this server may allow less than the stop asks for
+        number = f"{self.at + 1} / {len(self.stops)} · " * self.large
+        self.text.object = f'<p class="caption{" lecture" * self.large}">{number}{coloured(stop["caption"])}</p>'
+        self.about.object = f'<p class="about">{about}</p>'
+
+
+def coloured(caption: str) -> str:
+    """Return a caption as HTML, with the names of methods in their colours."""
+    labels = {entry.label: entry.name for entry in METHODS.entries() if look_of(entry.name)}
+    pattern = "|".join(rf"\b{re.escape(label)}\b" for label in sorted(labels, key=len, reverse=True))
+
+    def paint(found: re.Match) -> str:
+        look = look_of(labels[found[0]])
+        return f'<span style="color: light-dark({look.colour}, {look.dark})">{found[0]}</span>'
+
+    return re.sub(pattern, paint, html.escape(caption, quote=False))

@@ -1,0 +1,113 @@
+"""The transport under a stage: play, step, reset, rewind and speed; in lecture mode play and two sliders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.stage.setup import all_knobs
+from app.ui.knob_widgets import set_value, widget
+
+SPEEDS = [1, 2, 5, 10, 20, 50, 100]
+QUIET = {"variant": "text", "margin": (4, 2), "height": 40}
+BELOW = {
+    "& .MuiSlider-valueLabel": {"top": 56},
+    "& .MuiSlider-valueLabel::before": {"display": "none"},
+}  # above the slider, the picture would cover it
+PLAY = {"borderRadius": "26px", "height": "52px", "fontSize": "17px", "fontWeight": 600}
+LECTURE_PLAY = {
+    "borderRadius": "40px",
+    "height": "80px",
+    "fontSize": "28px",
+    "& svg, & .icon": {"fontSize": "40px"},
+}
+LARGE = {"& *": {"fontSize": "28px !important"}, "& .MuiSlider-thumb": {"width": 32, "height": 32}}
+STICKY = """@media (max-width: 600px) {
+  :host { position: sticky; bottom: 0; z-index: 3; background: var(--mui-palette-background-default, Canvas) }
+}"""
+LECTURE_KNOBS = ("method.alpha", "method.particles")
+
+
+class Transport:
+    """Buttons and sliders that command a session.
+
+    Args:
+        session: () -> the Session.
+        on_knob: on_knob(name, value) is called for a knob that was moved here.
+        toggle: plays or pauses.
+
+    Attributes:
+        row: the component.
+        quiet: True while the program sets widgets.
+    """
+
+    def __init__(self, session: Callable, on_knob: Callable, toggle: Callable):
+        self.session, self.quiet = session, False
+        button = {"size": "small", **QUIET}
+        self.play = pmui.Button(
+            label="Pause",
+            icon="pause",
+            variant="contained",
+            width=124,
+            margin=(2, 8),
+            height=52,
+            sx=PLAY,
+            on_click=toggle,
+        )
+        self.reset = pmui.Button(label="Reset", icon="replay", on_click=lambda event: session().reset(), **button)
+        self.back = pmui.Button(label="Back", icon="skip_previous", on_click=lambda event: session().back(), **button)
+        self.step = pmui.Button(label="Step", icon="skip_next", on_click=lambda event: session().step(), **button)
+        self.rewind = pmui.IntSlider(
+            label="Rewind",
+            start=0,
+            end=1,
+            value=0,
+            show_value=False,
+            margin=(0, 16),
+            styles={"flex": "1 1 160px"},
+            sx=BELOW,
+        )
+        self.rewind.param.watch(lambda event: self.quiet or session().rewind(event.new), "value")
+        self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 12))
+        self.speed.param.watch(lambda event: session().speed(event.new), "value")
+        self.knobs = {name: widget(all_knobs()[name], on_knob) for name in LECTURE_KNOBS}
+        for made in self.knobs.values():
+            made.param.update(
+                visible=False, sx=LARGE, margin=(0, 24), styles={"flex": "1 1 200px", "max-width": "460px"}
+            )
+        self.plain = (self.reset, self.back, self.step, self.rewind, self.speed)
+        self.row = pn.FlexBox(
+            self.reset, self.back, self.play, self.step, self.rewind, self.speed, *self.knobs.values(),
+            align_items="center", justify_content="center", sizing_mode="stretch_width", margin=0,
+            stylesheets=[STICKY],
+        )  # fmt: skip
+
+    def lecture(self, on: bool) -> None:
+        """Show what a lecture needs, or what a page does."""
+        for made in self.plain:
+            made.visible = not on
+        for made in self.knobs.values():
+            made.visible = on
+        self.play.param.update(sx=LECTURE_PLAY if on else PLAY, height=80 if on else 52, width=190 if on else 124)
+
+    def faster(self, by: int) -> None:
+        """Go to the next speed (1), or to the one before (-1)."""
+        index = SPEEDS.index(self.speed.value) + by
+        self.speed.value = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
+
+    def show(self, news: dict) -> None:
+        """Show news of the session, without telling it."""
+        if "playing" in news:
+            playing = news["playing"]
+            self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
+        if "history" in news:
+            length, position = news["history"]
+            self.rewind.param.update(end=max(length - 1, 1), value=position)
+        if "step" in news:
+            self.rewind.value_label = f"step {news['step']:,}"  # its own number counts frames
+        knobs = news.get("knobs", {}) | (dict(news["setup"].knobs) if "setup" in news else {})
+        for name, made in self.knobs.items():
+            if name in knobs:
+                set_value(made, all_knobs()[name], knobs[name])
