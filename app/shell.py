@@ -49,7 +49,8 @@ MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a pho
 SELECT = {
     "minWidth": "0",
     "maxWidth": MENU,
-    "& .MuiInputBase-root, & .MuiSelect-select, & .MuiSvgIcon-root": {"color": "inherit !important"},
+    "color": "inherit !important",
+    "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
     "& fieldset": {"border": "0"},
 }

@@ -239,6 +239,7 @@ def own(monkeypatch, tmp_path):
     return write
 
 
+@pytest.mark.long
 def test_what_an_imported_file_registers_can_be_run_and_listed(run, own):
     code, _, err = run("run", "--target", "mine")
     assert code == 2 and "unknown target 'mine'" in err
@@ -278,6 +279,7 @@ def test_an_imported_file_that_is_not_there_is_named(run, tmp_path):
     assert left.value.code == 2
 
 
+@pytest.mark.long
 def test_a_sweep_of_an_own_target_is_computed_anew_when_its_file_has_changed(run, own, tmp_path):
     """Two normals, by one name in one file: precision 1 + 1 / s^2 gives the variance 1/2, then 4/5."""
     text = """

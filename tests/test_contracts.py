@@ -24,7 +24,6 @@ from stein_core import (
     stream,
     target_of,
 )
-from stein_core.assembly import assemble
 from stein_core.noise import normal
 from stein_core.runner import Stepper
 
@@ -68,22 +67,6 @@ def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(met
     assert_same_frame(again[-1], last)
     other = collect(Recipe(spec, COUNT, seed=4), 0)[0]
     assert np.abs(other.particles - frame.particles).max() > 0.1  # the seed does something
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method, guide", VARIANTS)
-def test_eager_step_equals_jitted_step(method, guide):
-    stepper = compile(spec_of(method, guide))
-    knobs = {"method.particles": 3}
-    state = stepper.reset(1, knobs)
-    jitted = stepper.advance(state, knobs, 1)
-    with jax.disable_jit():
-        _, plain = assemble(stepper.spec, stepper.target, stepper.knobs_of(knobs).traced)
-        eager, forces = plain.step(jax.random.fold_in(state.key, state.step), state)
-    np.testing.assert_allclose(eager.particles, jitted.particles, rtol=1e-5, atol=1e-5)
-    frame = stepper.look(state, knobs)
-    np.testing.assert_allclose(forces.attract[: len(frame.attract)], frame.attract, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(forces.repulse[: len(frame.repulse)], frame.repulse, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.long

@@ -66,9 +66,8 @@ from app.pages.wave.setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
 session = SimpleNamespace(open=lambda setup: None)
-page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), about=SimpleNamespace(), session=session)
-Live.load_preset(page, SimpleNamespace(new=next(one["name"] for one in page.presets if "dim=50" in one["link"])))
-print(page.about.object)
+page = SimpleNamespace(presets=PRESETS["particles"], plain=Setup(), session=session)
+print(*Live.go(page, next(one for one in page.presets if "dim=50" in one["link"])))
 try: WaveSetup(knobs={"method.particles": 41})
 except ValueError as error: print(error)
 for changed in ({"particles": (41,)}, {"dims": (2, 7)}, {"dims": (2, 3, 4, 5)}, {}):
@@ -90,6 +89,7 @@ for changed in ({"particles": (41,)}, {"dims": (2, 7)}, {"dims": (2, 3, 4, 5)}, 
     assert "dim = 50 is out of range; allowed on this server: 1 to 6" in preset
 
 
+@pytest.mark.long
 def test_a_server_with_the_least_of_everything_starts_and_shows_what_ships():
     script = """
 import asyncio
@@ -323,6 +323,7 @@ print(any(folder.iterdir()))
 """
 
 
+@pytest.mark.long
 def test_the_smallest_program_is_kept_for_the_next_start(monkeypatch, tmp_path):
     monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
     assert answer(KEEP) == "True"

@@ -34,8 +34,8 @@ def settled(recipes, stop):
 def test_fifty_particles_have_the_variance_of_ba_et_al(method):
     """Rule `median`: 1 / ((e-1) gamma), Ba et al. Cor. 4; damped: 1."""
     knobs = {"method.particles": 50, "bandwidth.rule": "median"}
-    gammas = (1, 1.5, 2, 3, 4)
-    runs = settled([Recipe(Spec("gaussian", int(50 * g), method, capacity=64), knobs) for g in gammas], Stop(stages=2))
+    gammas = (1, 2, 4)
+    runs = settled([Recipe(Spec("gaussian", int(50 * g), method, capacity=50), knobs) for g in gammas], Stop(stages=2))
     for gamma, metrics in zip(gammas, runs):
         expected = 1 / ((np.e - 1) * gamma) if method == "svgd" else 1.0
         assert metrics["sample_variance"] == pytest.approx(expected, rel=1e-3)
@@ -129,6 +129,7 @@ def test_mmd_descent_with_few_particles_is_proposition_7():
         assert metrics["marginal_variance"] == pytest.approx((n - 1) / (n + 1), rel=1e-3)
 
 
+@pytest.mark.long
 def test_mmd_descent_is_off_by_one_over_n():
     """n (1 - v) is 2n / (n+1) for d -> infinity, 1.75 in these 100 dimensions; SVGD's is 31."""
     knobs = {"method.driving": "closed_form", "bandwidth.rule": "median", "method.particles": 40}
@@ -228,7 +229,7 @@ def test_only_a_resampled_driving_force_undoes_the_collapse():
 
     def late(d, reading):
         """Mean 1/n variance over rounds 90 to 150."""
-        spec = Spec("gaussian", d, "resampled", optimizer="sgd", capacity=32)
+        spec = Spec("gaussian", d, "resampled", optimizer="sgd", capacity=20)
         frames = collect(Recipe(spec, {**knobs, "method.resampled": reading}), 150, 15)
         return np.mean([f.metrics["marginal_variance"] for f in frames[6:]])
 

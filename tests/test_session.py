@@ -7,6 +7,8 @@ import numpy as np
 import panel_material_ui as pmui
 import pytest
 from bokeh.document import Document
+from bokeh.models import CategoricalColorMapper, ColumnDataSource
+from bokeh.plotting import figure
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
@@ -14,14 +16,16 @@ from app.pages.collapse.chart import Chart
 from app.pages.collapse.grid import Grid
 from app.pages.collapse.laws import law_at
 from app.pages.collapse.series import Series, all_series
-from app.pages.wave.stage import COLOUR_OF
-from app.pages.wave.widths import LOOKS
+from app.pages.wave.setup import WaveSetup, shown
+from app.pages.wave.stage import WaveStage
+from app.pages.wave.widths import Widths
 from app.server.patches import stay_local
 from app.stage import session
 from app.stage.run import Run
 from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY, Setup, all_knobs
-from app.ui.colours import looks_of
+from app.ui.colours import SPARE, Look, darken, looks_of, mapper
+from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 
 
@@ -285,26 +289,67 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         still = SideBySide().scene([Setup(target=target).spec("svgd", 8)])
         assert [card["title"] for card in still["cards"]] == [METHODS["svgd"].label]
         (background,) = still["backgrounds"]
-        assert background["curve"] or (len(background["contours"]) >= 8 and background["image"])
+        assert background["curve"] or (len(background["contours"]) >= 6 and background["image"])
 
 
 def test_every_method_has_its_own_look_on_every_page():
-    assert len({look for look in looks_of(list(METHODS))}) == len(METHODS)
-    facts = {name: METHODS[name].facts for name in METHODS}
+    assert len(set(looks_of(list(METHODS)))) == len(METHODS) == len({METHODS[name].facts.colour for name in METHODS})
+    own = {name: Look(*METHODS[name].facts.colour, METHODS[name].facts.marker) for name in METHODS}
     for names in (["smi"], ["vi", "map"], ["annealed", "smi", "vi"], list(METHODS)):
-        assert looks_of(names) == [(facts[name].colour, facts[name].marker) for name in names]
-    own = facts["svgd"].colour, facts["svgd"].marker
+        assert looks_of(names) == [own[name] for name in names]
     first, second, third = looks_of(["svgd", "svgd", "smi"])
-    assert first == own and third.colour == facts["smi"].colour and second.colour not in (own[0], third.colour)
+    assert first == own["svgd"] and third == own["smi"]
+    assert second.colour not in {look.colour for look in own.values()}
     assert len(set(looks_of(["map"] * 9))) == 9 and len(looks_of(["map"] * 200)) == 200
     cards = SideBySide(()).scene([Spec("gaussian", method=method) for method in ("smi", "svgd")])["cards"]
-    assert [card["accent"] for card in cards] == [facts["smi"].colour, facts["svgd"].colour]
+    assert [tuple(card["accent"]) for card in cards] == [METHODS[name].facts.colour for name in ("smi", "svgd")]
     series = {name: Series(name, None, 20, None, None, None, None) for name in ("vi", "smi", "svgd")}
-    chart = Chart(True, print)
+    chart, widths, wave = Chart(True, print), Widths(), WaveStage(print)
     chart.take(Grid(), tuple(series.values()), "marginal_variance", "dim")
+    widths.show({name: {41: (1.0, 0.1)} for name in series}, {}, {})
+    drawn = dict(zip(widths.dots.data["label"], zip(widths.dots.data["colour"], widths.dots.data["marker"])))
+    wave.show([WaveSetup(methods=tuple(series))])
+    panels = {panel["name"]: panel for panel in wave.scene["rows"][0]["panels"]}
     for name in series:
-        assert facts[name].colour == COLOUR_OF[name] == chart.looks[series[name]].colour
-        assert facts[name].marker == chart.looks[series[name]].marker == LOOKS[name].marker
+        assert chart.looks[series[name]] == own[name] and tuple(panels[name]["colours"]) == own[name][:2]
+        assert drawn[METHODS[name].label] == (own[name].colour, own[name].marker)
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+    return np.dot(linear, (0.2126, 0.7152, 0.0722))
+
+
+def contrast(one, other):
+    """The ratio of WCAG 2.2, which asks 4.5 of text and 3 of what is drawn."""
+    high, low = sorted((luminance(one), luminance(other)))[::-1]
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_can_be_read_on_both_themes():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21) and contrast("#767676", "#ffffff") > 4.5
+    for i, (theme, tokens) in enumerate(TOKENS.items()):
+        for ground in ("paper", "surface"):
+            for name in ("ink", "muted", "attract", "repulse"):
+                assert contrast(tokens[name], tokens[ground]) >= 4.5, (theme, name)
+            for method in METHODS:
+                assert contrast(METHODS[method].facts.colour[i], tokens[ground]) >= 4.5, (theme, method)
+        assert contrast(tokens["edge"], tokens["paper"]) >= 3
+        for look in SPARE:
+            assert contrast(look[i], tokens["paper"]) >= 3
+
+
+def test_a_figure_takes_the_colours_of_its_theme():
+    made, (svgd,), light, dark = figure(), looks_of(["svgd"]), TOKENS["light"], TOKENS["dark"]
+    plain = made.line([1, 2], [1, 2], line_color=light["repulse"])
+    source = ColumnDataSource({"x": [1], "y": [1], "c": [svgd.colour]})
+    made.scatter("x", "y", source=source, fill_color={"field": "c", "transform": mapper()})
+    there = made.select_one({"type": CategoricalColorMapper})
+    for on, colours, own in ((True, dark, svgd.dark), (False, light, svgd.colour)):
+        darken(made, on)
+        assert plain.glyph.line_color == colours["repulse"]
+        assert there.palette[there.factors.index(svgd.colour)] == own
 
 
 def test_a_new_method_is_on_the_pages_with_no_other_edit():
@@ -315,8 +360,9 @@ def test_a_new_method_is_on_the_pages_with_no_other_edit():
         guides=("point",),
         kernel=False,
         law=lambda d, n, knobs: d / n,
-        colour="#123456",
+        colour=("#123456", "#abcdef"),
         marker="star",
+        wave=7,
     )(METHODS["ensemble"].make)
     METHODS.register("plain", label="Plain", reference="a test", guides=("point",), kernel=False)(METHODS["map"].make)
     try:
@@ -324,7 +370,8 @@ def test_a_new_method_is_on_the_pages_with_no_other_edit():
         series = [one for one in all_series(grid, "dim") if one.method == "mine"]
         assert [law_at(one, "sample_variance", 40, 20) for one in series] == [2.0]
         svgd, mine, plain = looks_of(["svgd", "mine", "plain"])
-        assert mine == ("#123456", "star") and plain.colour not in (svgd.colour, mine.colour)
+        assert mine == ("#123456", "#abcdef", "star") and plain.colour not in (svgd.colour, mine.colour)
+        assert shown()[-1] == "mine" and WaveSetup(methods=("mine",)).methods == ("mine",)
     finally:
         del METHODS._entries["mine"], METHODS._entries["plain"]
 

@@ -304,6 +304,7 @@ def test_gamma_density_on_the_log_scale():
     assert target.extent[0] < special.digamma(3) - np.log(2) < target.extent[1]
 
 
+@pytest.mark.long
 def test_a_spec_takes_a_target_without_a_name():
     names = list(TARGETS)
 
