@@ -1,6 +1,7 @@
 """A real server (`panel serve app`), a real Chromium and one page of the app in it."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 
-PATIENCE = 180  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
+PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180))  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
 
 # Until Bokeh is idle, Panel's template lays a sheet over the page that takes the clicks.
 UNCOVERED = """(() => { const sheet = document.getElementById('loader');
@@ -131,7 +132,8 @@ class Tab:
         return self.stage(f"particles({panel})")
 
     def button(self, name: str):
-        return self.page.get_by_role("button", name=name, exact=False).first
+        """The first button whose name has these words, as they are written."""
+        return self.page.get_by_role("button", name=re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")).first
 
     def wait_enabled(self, name: str, enabled: bool):
         """Wait until a button can be clicked, or cannot."""
