@@ -1,0 +1,110 @@
+"""Groups of widgets in a sidebar: a hairline, a title, and for a group that folds a triangle and what is set in it."""
+
+from __future__ import annotations
+
+import html
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+
+from app.ui.theme import TYPE
+
+LINE = "1px solid var(--mui-palette-divider)"
+TITLE = {"fontSize": TYPE["label"], "fontWeight": 700, "lineHeight": 1.4}
+FLAT = {
+    "boxShadow": "none",
+    "background": "none",
+    "borderTop": LINE,
+    "margin": "0 !important",
+    "&::before": {"display": "none"},
+    "& .MuiAccordionSummary-root": {
+        "flexDirection": "row-reverse",
+        "gap": "8px",
+        "minHeight": "40px !important",
+        "padding": "0 8px",
+    },
+    "& .MuiAccordionSummary-content": {"margin": "8px 0 !important", "minWidth": 0},
+    "& .MuiAccordionSummary-content .title": {"fontSize": TYPE["label"], "lineHeight": 1.4},
+    "& .MuiAccordionSummary-content .state": {"color": "var(--mui-palette-text-secondary)", "marginLeft": "8px"},
+    # A triangle that points to the title, and down when the group is open.
+    "& .MuiAccordionSummary-expandIconWrapper": {
+        "border": "4.5px solid transparent",
+        "borderLeft": "7px solid currentColor",
+        "borderRight": 0,
+        "color": "var(--mui-palette-text-primary)",
+    },
+    "& .MuiAccordionSummary-expandIconWrapper svg": {"display": "none"},
+    "& .MuiAccordionSummary-expandIconWrapper.Mui-expanded": {"transform": "rotate(90deg)"},
+    "& .MuiAccordionDetails-root": {"padding": "0 0 8px 0"},
+}
+
+
+def group(title: str, *widgets, line: bool = True) -> pmui.Column:
+    """Return a group that is always open.
+
+    Args:
+        title: its name.
+        widgets: what is in it.
+        line: draw a hairline above it; the first one of a sidebar needs none.
+    """
+    head = pmui.Typography(html.escape(title), sx=TITLE, margin=(8, 8, 4, 8), sizing_mode="stretch_width")
+    sx = {"borderTop": LINE} if line else {}
+    return pmui.Column(head, *widgets, sizing_mode="stretch_width", margin=(4, 0), sx=sx)
+
+
+class Fold(pn.viewable.Viewer):
+    """Show a group that opens and closes by a click or a key, and while it is closed says what is set in it.
+
+    Args:
+        title: its name.
+        widgets: what is in it.
+        state: what is set in it, "Adam, step 0.05"; `say` changes it.
+        folded: whether it is closed at the start.
+    """
+
+    visible = param.Boolean(True)
+
+    def __init__(self, title: str, *widgets, state: str = "", folded: bool = True, **params):
+        super().__init__(**params)
+        self.title, self.state = title, state
+        self.body = pmui.Column(*widgets, sizing_mode="stretch_width", margin=0)
+        self.fold = pmui.Accordion(
+            (self._head(folded), self.body),
+            active=[] if folded else [0],
+            disable_gutters=True,
+            elevation=0,
+            sizing_mode="stretch_width",
+            margin=0,
+            square=True,
+            visible=self.param.visible,
+            sx=FLAT,
+        )
+        self.fold.param.watch(lambda event: self._show(), "active")
+
+    def __panel__(self):
+        return self.fold
+
+    @property
+    def folded(self) -> bool:
+        """Whether it is closed."""
+        return not self.fold.active
+
+    @property
+    def head(self) -> str:
+        """What stands in its first line, as HTML."""
+        return self.fold._names[0]
+
+    def say(self, state: str) -> None:
+        """Say what is set in it. An open group shows it when it is closed: nobody's slider is drawn anew meanwhile."""
+        self.state = state
+        if self.folded:
+            self._show()
+
+    def _show(self):
+        if (head := self._head(self.folded)) != self.head:
+            self.fold[0] = head, self.body
+
+    def _head(self, folded: bool) -> str:
+        said = f'<span class="state">{html.escape(self.state)}</span>' if folded and self.state else ""
+        return f"<b>{html.escape(self.title)}</b>{said}"
