@@ -25,7 +25,7 @@ FLAT = {
         "padding": "0 8px",
     },
     "& .MuiAccordionSummary-content": {"margin": "8px 0 !important", "minWidth": 0},
-    "& .MuiAccordionSummary-content .title": {"fontSize": TYPE["label"], "lineHeight": 1.4},
+    "& .MuiAccordionSummary-content .title": {"fontSize": TYPE["label"], "fontWeight": 400, "lineHeight": 1.4},
     "& .MuiAccordionSummary-content .state": {"color": "var(--mui-palette-text-secondary)", "marginLeft": "8px"},
     # A triangle that points to the title, and down when the group is open.
     "& .MuiAccordionSummary-expandIconWrapper": {
@@ -107,4 +107,4 @@ class Fold(pn.viewable.Viewer):
 
     def _head(self, folded: bool) -> str:
         said = f'<span class="state">{html.escape(self.state)}</span>' if folded and self.state else ""
-        return f"<b>{html.escape(self.title)}</b>{said}"
+        return f"<b>{html.escape(self.title)}</b> {said}"
