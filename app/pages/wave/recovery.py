@@ -13,6 +13,7 @@ from app.pages.wave.widths import shipped_rows
 from app.server.background import in_background
 from app.server.jobs import SweepJob, store
 from app.server.limits import LIMITS
+from app.ui.groups import CHOOSE, Fold
 from app.ui.job_bar import STILL, JobBar, Pausable
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
@@ -20,7 +21,6 @@ from stein_core.experiments.wave import dim_of
 from stein_core.sweep.grids import SWEEPS, key_of
 
 STOP = SWEEPS["recovery"].facts.stop
-PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (
     f"The table says how many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, "
@@ -41,12 +41,7 @@ class Recovery:
         self.post, self.refused = post, refused
         self.rows: dict[str, dict[str, Any]] | None = None  # those computed on this machine, by key
         self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
-        self.panel = pmui.Accordion(
-            ("Recovery point: SVGD particles that beat five of SMI", self.column),
-            sizing_mode="stretch_width",
-            margin=(4, 8),
-            title_variant="subtitle2",
-        )
+        self.panel = Fold("Recovery point: SVGD particles that beat five of SMI", self.column).fold
         self.panel.param.watch(lambda event: self.open(), "active")
         self.jobs = JobBar("Compute here", "runs", self._job, self._ended, page)
 
@@ -55,9 +50,8 @@ class Recovery:
         if self.rows is not None or not self.panel.active:
             return
         self.rows = {}
-        self.width = pmui.RadioButtonGroup(
-            options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN
-        )
+        choice = {"size": "small", "variant": "outlined", "margin": (10, 8), "sx": CHOOSE}
+        self.width = pmui.RadioButtonGroup(options={f"h = {h}": h for h in PUBLISHED}, value=5, **choice)
         counts = [count for count in COUNTS if count <= LIMITS.particles]
         self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16))
         self.most = pmui.DiscreteSlider(
