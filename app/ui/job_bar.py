@@ -11,7 +11,8 @@ import panel_material_ui as pmui
 from app.server.background import is_yielding
 from app.server.jobs import JOBS, Job
 
-BUTTON = {"size": "small", "margin": (4, 4)}
+MIDDLE = {"align": ("start", "center")}  # of what stands in a line with other things
+BUTTON = {"size": "small", "margin": (4, 4), **MIDDLE}
 TEXT = {
     "variant": "text",
     "sx": {"fontSize": "14px"},
@@ -40,7 +41,7 @@ class Bar(pn.pane.HTML):
     """
 
     def __init__(self, unit: str):
-        super().__init__("", visible=False, margin=(4, 8))
+        super().__init__("", visible=False, margin=(4, 8), **MIDDLE)
         self.unit = unit
 
     def show(self, job: Job) -> None:
@@ -78,7 +79,7 @@ class JobBar:
             label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **TEXT
         )
         self.bar = Bar(unit)
-        self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False)
+        self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False, **MIDDLE)
         self.pause = pmui.Button(
             label="Pause this page to speed it up",
             icon="pause",

@@ -23,14 +23,13 @@ from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
 from app.ui.colours import darken
 from app.ui.groups import group
-from app.ui.job_bar import BUTTON, TEXT, Bar, progress
+from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"
 PRESS = "Press Run to compute the missing points."
 HINT = "Click a point to open its run."
-HEIGHT = "clamp(300px, calc(100vh - 350px), 560px)"  # of a chart: sentence, choices, key and Run are in view, too
 MARKS = (
     ("line", "exact law"),
     ("dashed", "limit by Ba et al."),
@@ -75,7 +74,7 @@ class Collapse:
         self.charts = {log: Chart(log, self._open, shell.frame.dark_theme) for log in (True, False)}
         self.panes = {
             log: pmui.Column(
-                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0, styles={"height": HEIGHT}),
+                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0),
                 sizing_mode="stretch_width",
             )
             for log, chart in self.charts.items()
@@ -125,7 +124,7 @@ class Collapse:
 
         self.settings = Settings(lambda grid: self._take(grid, self.axis, self.quantity), self._refuse)
         self.shows = pmui.FlexBox(
-            pmui.Typography("See in the curves:", variant="body2", margin=(4, 4, 4, 10)),
+            pmui.Typography("See in the curves:", variant="body2", margin=(4, 4, 4, 10), **MIDDLE),
             *[
                 pmui.Button(
                     label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **TEXT
@@ -144,14 +143,14 @@ class Collapse:
             label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **TEXT
         )
         self.bar = Bar("runs")
-        self.reading = pmui.Typography("", variant="body2", margin=(4, 8))
+        self.reading = pmui.Typography("", variant="body2", margin=(4, 8), **MIDDLE)
         self.looking = Looking(self._look)
         export = pmui.MenuButton(
             label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **TEXT
         )
         export.on_click(self._export)
         table = pmui.FileDownload(label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", **TEXT)
-        self.exports = pmui.Row(export, table)
+        self.exports = pmui.Row(export, table, **MIDDLE)
 
     # ---- what the shell asks
 

@@ -21,7 +21,7 @@ from app.pages.wave.transport import PACE, Transport
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
-from app.ui.job_bar import TEXT, Pausable
+from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
 from stein_core import device_name
 from stein_core.experiments.wave import dim_of
@@ -68,6 +68,7 @@ class WavePage:
         )
         self.sidebar = self.controls.sidebar
         caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
+        hint = pmui.Typography(HINT, variant="body2", margin=(4, 10), **MIDDLE)
         about_data = (self.erase, self.controls.reset_data, self.seed, self.exports, self.bands_file)
         self.main = [
             pmui.Column(
@@ -88,7 +89,7 @@ class WavePage:
                     sizing_mode="stretch_width",
                 ),
                 pmui.FlexBox(*self.nuts.widgets, align_items="center"),
-                pmui.FlexBox(pmui.Typography(HINT, variant="body2", margin=(4, 10)), *about_data, align_items="center"),
+                pmui.FlexBox(hint, *about_data, align_items="center"),
                 self.recovery.panel,
                 pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), **caption),
                 pmui.Typography(f"{HELP} {KEYS}", **caption),
@@ -108,7 +109,7 @@ class WavePage:
         self.alarm = pmui.Alert(
             "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
         )
-        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE)
+        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE, **MIDDLE)
         self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
         items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
         self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)

@@ -79,7 +79,15 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 .wave td {text-align: right; white-space: nowrap; padding: 2px 6px; font-variant-numeric: tabular-nums; height: 22px}
 .wave th:first-child, .wave td:first-child {text-align: left}
 .wave i {display: inline-block; width: 10px; height: 10px; margin-right: 6px}
-.scroll {overflow-x: auto}</style>"""
+.scroll {overflow-x: auto}
+@media (max-width: 600px) {
+  .wave tbody {display: block} .wave tr {display: grid; grid-template-columns: 1fr 1fr; padding: 6px 0;
+    border-bottom: 1px solid var(--mui-palette-divider)}
+  .wave tr.heads {display: none}
+  .wave td {text-align: left; padding: 2px 0; white-space: normal}
+  .wave td:first-child {grid-column: 1 / -1; font-weight: 600}
+  .wave td::before {content: attr(data-head) " "; color: var(--mui-palette-text-secondary)}
+}</style>"""
 
 
 class Upload(CheckedMessages, pmui.FileInput):
@@ -147,6 +155,7 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
             ratio = seen.readout.between / known.readout.between if known else float("nan")
             rows.append(
                 _row(
+                    heads,
                     label_of(name) + where,
                     looks_of([name])[0],
                     seen.readout,
@@ -155,12 +164,12 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
                 )
             )
         if known:
-            rows.append(_row(f"NUTS{where}", NUTS, known.readout, 1.0, ""))
+            rows.append(_row(heads, f"NUTS{where}", NUTS, known.readout, 1.0, ""))
     head = "".join(f'<th title="{html.escape(tip)}">{html.escape(text)}</th>' for text, tip in heads)
-    return f'{CSS}<div class="scroll"><table class="wave"><tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f'{CSS}<div class="scroll"><table class="wave"><tr class="heads">{head}</tr>{"".join(rows)}</table></div>'
 
 
-def _row(label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:
+def _row(heads: list[tuple[str, str]], label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:
     cells = [
         *(number(value) for value in readout.lppd),
         f"{readout.inside:.3g}",
@@ -170,7 +179,8 @@ def _row(label: str, look: Look, readout: Readout, ratio: float, rate: str) -> s
         rate,
     ]
     swatch = f'<td><i style="background: light-dark({look.colour}, {look.dark})"></i>{html.escape(label)}</td>'
-    return f"<tr>{swatch}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    named = (f'<td data-head="{html.escape(head)}">{cell}</td>' for (head, _), cell in zip(heads[1:], cells))
+    return f"<tr>{swatch}{''.join(named)}</tr>"
 
 
 def number(value: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
-from app.ui.job_bar import TEXT
+from app.ui.job_bar import MIDDLE, TEXT
 
 PACE = [1, 5, 20, 100, 1000]
 ROUND = {"width": "52px", "height": "52px", "boxShadow": "none !important"}
@@ -30,15 +30,23 @@ class Transport:
         speed: Callable[[int], None],
     ):
         self.play = pmui.Fab(
-            label="Pause", icon="pause", color="primary", sx=ROUND, margin=(4, 8), on_click=lambda event: toggle()
+            label="Pause",
+            icon="pause",
+            color="primary",
+            sx=ROUND,
+            margin=(4, 8),
+            on_click=lambda event: toggle(),
+            **MIDDLE,
         )
         step = pmui.Button(label="Step", icon="skip_next", on_click=lambda event: step(), **TEXT)
         reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda event: reset(), **TEXT)
         pace = pmui.DiscreteSlider(
-            label="steps per frame, at most", options=PACE, value=PACE[3], width=250, margin=(0, 16)
+            label="steps per frame, at most", options=PACE, value=PACE[3], width=250, margin=(0, 16), **MIDDLE
         )
         pace.param.watch(lambda event: speed(event.new), "value")
-        self.reading = pmui.Typography("", variant="body2", margin=(4, 8), sx={"fontVariantNumeric": "tabular-nums"})
+        self.reading = pmui.Typography(
+            "", variant="body2", margin=(4, 8), width=230, sx={"fontVariantNumeric": "tabular-nums"}, **MIDDLE
+        )
         self.panel = pmui.FlexBox(
             reset, self.play, step, pace, self.reading, align_items="center", justify_content="center"
         )
