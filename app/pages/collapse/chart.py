@@ -28,8 +28,6 @@ PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of R
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
 TOOLTIP = """<div style="font-size: 13px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
-# The sentence, the choices, the key and Run are in view, too.
-STYLE = ":host { height: clamp(300px, calc(100vh - 360px), 540px) !important; max-height: none !important; }"
 POINTS = (
     "x",
     "y",
@@ -76,8 +74,7 @@ class Chart:
     def _figure(self, dark: bool):
         colour = {"field": "colour", "transform": mapper(dark)}
         made = figure(
-            height=400,  # for Bokeh; see STYLE
-            stylesheets=[STYLE],
+            height=430,
             sizing_mode="stretch_width",
             x_axis_type="log",
             y_axis_type="log" if self.log else "linear",

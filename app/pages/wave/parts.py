@@ -83,7 +83,7 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
 @media (max-width: 600px) {
   .wave tbody {display: block} .wave tr {display: grid; grid-template-columns: 1fr 1fr; padding: 6px 0;
     border-bottom: 1px solid var(--mui-palette-divider)}
-  .wave tr.heads {display: none}
+  .wave thead {display: none}
   .wave td {text-align: left; padding: 2px 0; white-space: normal}
   .wave td:first-child {grid-column: 1 / -1; font-weight: 600}
   .wave td::before {content: attr(data-head) " "; color: var(--mui-palette-text-secondary)}
@@ -166,7 +166,7 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
         if known:
             rows.append(_row(heads, f"NUTS{where}", NUTS, known.readout, 1.0, ""))
     head = "".join(f'<th title="{html.escape(tip)}">{html.escape(text)}</th>' for text, tip in heads)
-    return f'{CSS}<div class="scroll"><table class="wave"><tr class="heads">{head}</tr>{"".join(rows)}</table></div>'
+    return f'{CSS}<div class="scroll"><table class="wave"><thead><tr>{head}</tr></thead>{"".join(rows)}</table></div>'
 
 
 def _row(heads: list[tuple[str, str]], label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:

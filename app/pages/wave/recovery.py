@@ -129,7 +129,7 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
         named = (f'<td data-head="{head}">{cell}</td>' for head, cell in zip(heads, [*cells, seeds or "–"]))
         lines.append(f"<tr><td>h = {width}</td>{''.join(named)}</tr>")
     head = "".join(f"<th>{head}</th>" for head in heads)
-    body = f'<tr class="heads"><th></th>{head}</tr>{"".join(lines)}'
+    body = f"<thead><tr><th></th>{head}</tr></thead>{''.join(lines)}"
     return f'{CSS}<div class="scroll"><table class="wave">{body}</table></div>'
 
 
