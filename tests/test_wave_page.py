@@ -201,8 +201,8 @@ def test_recovery_points_stand_beside_the_published_ones():
 
     rows = [row("smi", 5, 0.0), row("svgd", 1, -50.0), row("svgd", 2, -30.0), row("svgd", 4, 5.0)]
     cells = table_of(rows, False)
-    assert cells.count("<td>4</td>") == 3 and "&gt; 256" in cells and "<td>1</td>" in cells
-    assert table_of(rows, True).count("<td>2</td>") == 2  # 60 and 120 points times log 2 make up for 30
+    assert cells.count(">4</td>") == 3 and "&gt; 256" in cells and ">1</td>" in cells
+    assert table_of(rows, True).count(">2</td>") == 2  # 60 and 120 points times log 2 make up for 30
     assert "&gt; 2" in table_of(rows[:3], False)
 
 

@@ -25,11 +25,21 @@ from stein_core.registry import Registry
 CSS = """
 .prose > * { max-width: 50rem; }
 .prose > .wide { max-width: 66rem; }
-.prose table { width: 100%; font-size: 13.5px; line-height: 1.4; }
+.prose table { width: 100%; font-size: 15px; line-height: 1.45; }
+.prose th { font-size: 14px; font-weight: 400; color: var(--mui-palette-text-secondary); }
 .prose td:first-child { white-space: nowrap; }
 .prose td { min-width: 4em; }
 .prose article { margin: .9em 0; }
 .prose article a { white-space: nowrap; }
+@media (max-width: 600px) {
+  .prose table, .prose tbody, .prose tr { display: block; }
+  .prose thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  .prose tr { border-bottom: 1px solid var(--mui-palette-divider); padding: 8px 0; }
+  .prose td { display: block; border: 0; padding: 1px 0; overflow-wrap: anywhere; }
+  .prose td:first-child { font-weight: 600; white-space: normal; }
+  .prose td:not(:first-child)::before { content: attr(data-head) " "; font-size: 14px;
+    color: var(--mui-palette-text-secondary); }
+}
 """
 # What the table in `stein_core.types` does not say: TeX, unit (x: that of the parameters), and where it is made.
 SYMBOLS = {
@@ -146,9 +156,10 @@ def span(knob: Knob) -> str:
 
 
 def table(heads, rows) -> str:
-    """Return a table. Heads are texts or HTML, cells are HTML."""
+    """Return a table, whose rows are blocks on a phone. Heads are texts, cells are HTML."""
     head = "".join(f"<th>{text}</th>" for text in heads)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    cells = ("".join(f'<td data-head="{name}">{cell}</td>' for name, cell in zip(heads, row)) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

@@ -73,7 +73,8 @@ def dress(figure: Model) -> None:
     figure.axis.axis_label_text_font_style = "normal"
     figure.axis.axis_label_text_font_size, figure.axis.major_label_text_font_size = label, axis
     for legend in figure.legend:
-        legend.label_text_font_size, legend.border_line_color, legend.background_fill_color = axis, None, None
+        # Bokeh takes no notice of a size that is its own default, 13 px, and then Panel's theme has a larger one.
+        legend.label_text_font_size, legend.border_line_color, legend.background_fill_color = label, None, None
 
 
 def darken(figure: Model, dark: bool) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import panel as pn
 import panel_material_ui as pmui
 import param
 
+from app.ui.colours import looks_of
 from app.ui.theme import TYPE
 
 LINE = "1px solid var(--mui-palette-divider)"
@@ -38,6 +40,44 @@ FLAT = {
     "& .MuiAccordionSummary-expandIconWrapper.Mui-expanded": {"transform": "rotate(90deg)"},
     "& .MuiAccordionDetails-root": {"padding": "0 0 8px 0"},
 }
+# Of buttons of which one is chosen: no row of filled toggles.
+CHOSEN = {
+    "background": "none !important",
+    "boxShadow": "inset 0 -2px 0 var(--mui-palette-primary-main)",
+    "color": "var(--mui-palette-text-primary) !important",
+    "fontWeight": 600,
+}
+CHOOSE = {
+    "flexWrap": "wrap",
+    "& .MuiToggleButton-root": {
+        "border": 0,
+        "borderRadius": "4px !important",
+        "color": "var(--mui-palette-text-secondary)",
+        "minHeight": "36px",
+        "padding": "4px 10px",
+        "textTransform": "none",
+        "whiteSpace": "nowrap",
+        "width": "auto !important",
+    },
+    "& .MuiToggleButton-root[aria-pressed=true]": CHOSEN,  # Panel sets the style of .Mui-selected
+}
+
+
+CHIPS = {"& .MuiChip-root": {"borderColor": "var(--mui-palette-edge-main)"}}
+
+
+def dots(methods: Sequence[str]) -> dict:
+    """Return the style of a choice of several methods: a dot in the method's colour on each chip.
+
+    Args:
+        methods: the chosen ones, in order.
+    """
+    style = {"& .MuiChip-root": {**CHIPS["& .MuiChip-root"], "paddingLeft": "8px"}}
+    shape = {"content": '""', "width": "9px", "height": "9px", "borderRadius": "5px"}
+    for i, look in enumerate(looks_of(methods), 1):
+        fill = {"background": f"light-dark({look.colour}, {look.dark})"}
+        style[f"& .MuiChip-root:nth-of-type({i})::before"] = {**shape, **fill}
+    return style
 
 
 def group(title: str, *widgets, line: bool = True) -> pmui.Column:
@@ -48,9 +88,11 @@ def group(title: str, *widgets, line: bool = True) -> pmui.Column:
         widgets: what is in it.
         line: draw a hairline above it; the first one of a sidebar needs none.
     """
-    head = pmui.Typography(html.escape(title), sx=TITLE, margin=(8, 8, 4, 8), sizing_mode="stretch_width")
+    head = pmui.Typography(
+        html.escape(title), sx=TITLE, margin=(8 if line else 0, 8, 4, 8), sizing_mode="stretch_width"
+    )
     sx = {"borderTop": LINE} if line else {}
-    return pmui.Column(head, *widgets, sizing_mode="stretch_width", margin=(4, 0), sx=sx)
+    return pmui.Column(head, *widgets, sizing_mode="stretch_width", margin=(4 if line else 0, 0), sx=sx)
 
 
 class Fold(pn.viewable.Viewer):

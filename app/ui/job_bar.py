@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import panel as pn
 import panel_material_ui as pmui
 
 from app.server.background import is_yielding
 from app.server.jobs import JOBS, Job
 
-BUTTON = {"size": "small", "margin": (4, 4)}
+MIDDLE = {"align": ("start", "center")}  # of what stands in a line with other things
+BUTTON = {"size": "small", "margin": (4, 4), **MIDDLE}
+TEXT = {
+    "variant": "text",
+    "sx": {"fontSize": "14px"},
+    **BUTTON,
+}  # of every button that is not the one filled one of its screen
+BAR = """<div role="progressbar" aria-label="{unit} done" aria-valuemin="0" aria-valuemax="100"
+aria-valuenow="{percent}" style="width: 160px; height: 6px; border-radius: 3px;
+background: var(--mui-palette-line-main)"><div style="width: {percent}%; height: 100%; border-radius: 3px;
+background: var(--mui-palette-primary-main)"></div></div>"""
 YIELDING = ". Pages that are playing come first."
 
 
@@ -20,6 +31,22 @@ def progress(job: Job, unit: str) -> str:
         return f"Waiting for {JOBS.running} to finish: position {waits} of {JOBS.waiting} in the queue"
     left = "no estimate yet" if job.left is None else f"about {job.left:,.0f} s left"
     return f"{job.done:,} of {job.total:,} {unit}, {left}{YIELDING * is_yielding()}"
+
+
+class Bar(pn.pane.HTML):
+    """Show how much of a job is done.
+
+    Args:
+        unit: what its steps are called.
+    """
+
+    def __init__(self, unit: str):
+        super().__init__("", visible=False, margin=(4, 8), **MIDDLE)
+        self.unit = unit
+
+    def show(self, job: Job) -> None:
+        """Show the progress of a job."""
+        self.object = BAR.format(unit=self.unit, percent=int(100 * job.done / max(job.total, 1)))
 
 
 class Pausable(NamedTuple):
@@ -47,12 +74,12 @@ class JobBar:
         self.unit, self.make, self.ended, self.page = unit, make, ended, page
         self.offered = True  # whether there is anything to start
         self.job: Job | None = None
-        self.button = pmui.Button(label=label, icon="play_arrow", on_click=self._start, **BUTTON)
+        self.button = pmui.Button(label=label, icon="play_arrow", variant="outlined", on_click=self._start, **BUTTON)
         self.stop = pmui.Button(
-            label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **BUTTON
+            label="Cancel", icon="stop", on_click=lambda event: self.cancel(), visible=False, **TEXT
         )
-        self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
-        self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False)
+        self.bar = Bar(unit)
+        self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False, **MIDDLE)
         self.pause = pmui.Button(
             label="Pause this page to speed it up",
             icon="pause",
@@ -88,7 +115,7 @@ class JobBar:
         self.stop.visible = self.bar.visible = self.text.visible = active
         self.pause.visible = active and self.page.plays()
         if active:
-            self.bar.value = int(100 * job.done / max(job.total, 1))
+            self.bar.show(job)
             self.text.object = progress(job, self.unit)
         elif job:
             self.job = None

@@ -1,14 +1,19 @@
-"""A legend beneath a figure: a swatch and a few words for each kind of mark."""
+"""What stands around a figure: a sentence that says what to see, and a legend with a swatch for each kind of mark."""
 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 import panel as pn
 
+from app.ui.colours import look_of
+from app.ui.theme import TYPE
+from stein_core import METHODS
+
 CSS = """
-.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0; padding: 0; list-style: none; font-size: 12px;
+.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0; padding: 0; list-style: none; font-size: 13px;
   line-height: 1.6; color: var(--mui-palette-text-secondary, inherit); }
 .legend svg { width: 24px; height: 14px; margin-right: 6px; vertical-align: -2px; overflow: visible; }
 .legend li { white-space: nowrap; }
@@ -47,3 +52,21 @@ def legend(*items: tuple[str, str]) -> str:
 def legend_pane(items: Sequence[tuple[str, str]] = ()) -> pn.pane.HTML:
     """Return a component that shows a legend; set its `object` to another `legend(...)` to change it."""
     return pn.pane.HTML(legend(*items), stylesheets=[CSS], sizing_mode="stretch_width", margin=(2, 10))
+
+
+def coloured(text: str) -> str:
+    """Return a text as HTML, with the names of methods in their colours."""
+    looks = {entry.label: look for entry in METHODS.entries() if (look := look_of(entry.name))}
+    names = "|".join(map(re.escape, sorted(looks, key=len, reverse=True)))
+
+    def painted(found: re.Match) -> str:
+        look = looks[found[0]]
+        return f'<b style="color: light-dark({look.colour}, {look.dark})">{found[0]}</b>'
+
+    return re.sub(rf"\b(?:{names})\b", painted, html.escape(text, quote=False))
+
+
+def sentence_pane() -> pn.pane.HTML:
+    """Return a component for the sentence over a figure; set its `object` to a `coloured(text)`."""
+    style = {"font-size": f"{TYPE['base']}px", "line-height": "1.4", "color": "var(--mui-palette-text-primary)"}
+    return pn.pane.HTML("", styles=style, sizing_mode="stretch_width", margin=(4, 10))

@@ -221,6 +221,7 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
 
 def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
     tab = open_page("?page=collapse&methods=svgd&dims=19&particles=4&seeds=1")
+    tab.page.get_by_role("button", name="Target and seeds").click()
     wrong = {"Dimensions": "", "Particles n": "999999", "alpha": "-1", "Seeds": "x"}
     for label, text in wrong.items():
         write(tab, label, text)

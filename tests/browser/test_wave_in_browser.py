@@ -1,6 +1,7 @@
 """The page "1-D wave" as a visitor uses it."""
 
 import csv
+import re
 import time
 from urllib.parse import parse_qs, urlparse
 from xml.etree import ElementTree
@@ -40,6 +41,10 @@ class Wave(Tab):
         return int(
             self.page.get_by_text("step ").first.inner_text().split("·")[0].removeprefix("step ").replace(",", "")
         )
+
+    def unfold(self, title: str):
+        """Open a group of the sidebar."""
+        self.page.get_by_role("button", name=re.compile(f"^{title}", re.IGNORECASE)).first.click()
 
     def said(self, text: str):
         self.page.get_by_text(text).first.wait_for()
@@ -97,6 +102,7 @@ def test_the_page_opens_trained_and_trains_from_scratch_when_asked(open_wave):
         tab.button("Bands as CSV").click()
     rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert len(rows) == 3 * 201 and {row["step"] for row in rows} == {"15000"}
+    tab.unfold("Model")
     tab.slide("noise sd", "ArrowRight")  # the bands answer as they would in a run
     tab.until("p.step > 15000")
     tab.button("Train from scratch").click()
@@ -151,6 +157,7 @@ def test_the_last_point_stays(open_wave):
 
 def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
     tab = open_wave()
+    tab.unfold("Your own data")
     area = tab.page.get_by_role("textbox", name="Other data, as text")
     bad = {
         "x,y\n1,2\n2,cat": "row 3: 'cat' is not a number",
@@ -189,6 +196,8 @@ def test_knobs_warm_start_and_the_width_starts_again(open_wave):
     tab.wait(f"document.body && {PANEL}('svgd').mean[200] > 1")
     tab.pause()
     step = int(tab.linked("steps"))
+    for title in ("Model", "Optimiser", "Band "):
+        tab.unfold(title)
     for label in ("noise sd", "prior sd", "learning rate", "alpha", "particles"):
         tab.slide(label, "ArrowRight")
     tab.wait(
@@ -197,7 +206,7 @@ def test_knobs_warm_start_and_the_width_starts_again(open_wave):
     tab.until("p.curves === 6")
     assert int(tab.linked("steps")) == step
     narrow = np.mean(np.subtract(tab.panel()["high"], tab.panel()["low"]))
-    tab.page.get_by_text("Band of y (a new observation) instead of f").click()
+    tab.page.get_by_text("band of a new observation y, not of f").click()
     tab.wait("location.search.includes('of=y')")
     tab.until(f"p.high.reduce((s, v, i) => s + v - p.low[i], 0) / 201 > {narrow + 0.02}")
     tab.slide("Width", "ArrowRight")

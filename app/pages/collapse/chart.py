@@ -26,7 +26,7 @@ from stein_core import FORCE_SCALES
 
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
-TOOLTIP = """<div style="font-size: 12px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
+TOOLTIP = """<div style="font-size: 13px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
 POINTS = (
     "x",
@@ -74,7 +74,7 @@ class Chart:
     def _figure(self, dark: bool):
         colour = {"field": "colour", "transform": mapper(dark)}
         made = figure(
-            height=400,
+            height=430,
             sizing_mode="stretch_width",
             x_axis_type="log",
             y_axis_type="log" if self.log else "linear",

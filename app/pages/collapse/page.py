@@ -10,8 +10,9 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.collapse.chart import Chart
-from app.pages.collapse.grid import AXES, PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
+from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
+from app.pages.collapse.looking import Looking
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
@@ -21,10 +22,10 @@ from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
 from app.ui.colours import darken
-from app.ui.job_bar import progress
-from app.ui.legend import legend, legend_pane
+from app.ui.groups import group
+from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
+from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 
-BUTTON = {"size": "small", "margin": (4, 4)}
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"
 PRESS = "Press Run to compute the missing points."
@@ -37,7 +38,7 @@ MARKS = (
     ("full mark", "computed here"),
     ("hollow mark", "not converged"),
     ("cross", "diverged"),
-    ("bar", "± 1 sd over the seeds (of two seeds: both values)"),
+    ("bar", "± 1 sd over seeds (of two: both)"),
 )
 GREY = {  # what is grey, by the tab
     "Variance": (("dash and dot", "exact variance"),),
@@ -73,7 +74,8 @@ class Collapse:
         self.charts = {log: Chart(log, self._open, shell.frame.dark_theme) for log in (True, False)}
         self.panes = {
             log: pmui.Column(
-                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0), sizing_mode="stretch_width"
+                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0),
+                sizing_mode="stretch_width",
             )
             for log, chart in self.charts.items()
         }
@@ -81,19 +83,20 @@ class Collapse:
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
         self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
-        self.sidebar = [self.preset, *self.settings.widgets]
+        self.sidebar = [group("Question", self.preset, line=False), *self.settings.groups]
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.damaged,
-                self.shows,
-                self.about,
                 self.error,
-                pmui.FlexBox(self.run, self.cancel, self.bar, self.reading, align_items="center"),
-                pmui.FlexBox(self.tabs, self.variant, self.axes, self.exports, align_items="center"),
+                self.sentence,
+                self.looking.panel,
                 *self.panes.values(),
-                self.hint,
                 self.key,
+                pmui.FlexBox(self.run, self.cancel, self.bar, self.reading, self.exports, align_items="center"),
+                self.about,
+                self.shows,
+                self.hint,
                 self.replay.panel,
                 Arrival(lambda: self.post({"arrived": True})),
                 sizing_mode="stretch_width",
@@ -115,57 +118,39 @@ class Collapse:
     def _make_controls(self):
         self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
         self.preset.param.watch(lambda event: self._load_preset(event.new), "value")
-        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(2, 10))
+        self.sentence = sentence_pane()
+        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(4, 10))
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 8))
 
         self.settings = Settings(lambda grid: self._take(grid, self.axis, self.quantity), self._refuse)
-        small = {"variant": "outlined", "size": "small", "margin": (2, 4), "sx": {"textTransform": "none"}}
         self.shows = pmui.FlexBox(
-            pmui.Typography("See in the curves:", variant="body2", margin=(6, 4, 2, 10)),
+            pmui.Typography("See in the curves:", variant="body2", margin=(4, 4, 4, 10), **MIDDLE),
             *[
                 pmui.Button(
-                    label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **small
+                    label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **TEXT
                 )
                 for preset in PRESETS
                 if "shows" in preset
             ],
             align_items="center",
         )
-        self.hint = pmui.Typography(HINT, variant="caption", sizing_mode="stretch_width", margin=(0, 10))
+        self.hint = pmui.Typography(
+            HINT, variant="caption", color="text.secondary", sizing_mode="stretch_width", margin=(0, 10)
+        )
         self.key = legend_pane()
         self.run = pmui.Button(label="Run", icon="play_arrow", variant="contained", on_click=self._start, **BUTTON)
         self.cancel = pmui.Button(
-            label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **BUTTON
+            label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **TEXT
         )
-        self.bar = pmui.LinearProgress(value=0, width=160, visible=False, margin=(4, 8))
-        self.reading = pmui.Typography("", variant="body2", margin=(4, 8))
-        tabs = list(dict.fromkeys(tab for tab, *_ in QUANTITIES.values()))
-        group = {
-            "size": "small",
-            "margin": (4, 4),
-            "sx": {
-                "flexWrap": "wrap",
-                "& .MuiToggleButton-root": {
-                    "textTransform": "none",
-                    "whiteSpace": "nowrap",
-                    "width": "auto !important",
-                },
-            },
-        }
-        self.tabs = pmui.RadioButtonGroup(options=tabs, **group)
-        self.variant = pmui.RadioButtonGroup(options={}, **group)
-        self.axes = pmui.RadioButtonGroup(options={f"against {label}": name for name, label in AXES.items()}, **group)
-        self.tabs.param.watch(lambda event: self._look(quantity=self._variants(event.new)[0]), "value")
-        self.variant.param.watch(lambda event: self._look(quantity=event.new), "value")
-        self.axes.param.watch(lambda event: self._look(axis=event.new), "value")
+        self.bar = Bar("runs")
+        self.reading = pmui.Typography("", variant="body2", margin=(4, 8), **MIDDLE)
+        self.looking = Looking(self._look)
         export = pmui.MenuButton(
-            label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **BUTTON
+            label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **TEXT
         )
         export.on_click(self._export)
-        table = pmui.FileDownload(
-            label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", variant="text", **BUTTON
-        )
-        self.exports = pmui.Row(export, table)
+        table = pmui.FileDownload(label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", **TEXT)
+        self.exports = pmui.Row(export, table, **MIDDLE)
 
     # ---- what the shell asks
 
@@ -235,24 +220,16 @@ class Collapse:
 
     # ---- drawing
 
-    @staticmethod
-    def _variants(tab: str) -> list[str]:
-        return [name for name, (of, *_) in QUANTITIES.items() if of == tab]
-
     def _show_settings(self):
         """Set the widgets to the grid and the view, without taking that for the user's choice."""
         self.quiet = True
         self.settings.show(self.grid)
-        tab = QUANTITIES[self.quantity][0]
-        names = self._variants(tab)
+        self.looking.show(self.quantity, self.axis)
         marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
-        self.key.object = legend(*marks, *GREY[tab])
-        self.tabs.value, self.axes.value = tab, self.axis
-        self.variant.param.update(
-            options={QUANTITIES[name][2]: name for name in names}, value=self.quantity, visible=len(names) > 1
-        )
+        self.key.object = legend(*marks, *GREY[QUANTITIES[self.quantity][0]])
         shown = presets().get((self.grid, self.axis, self.quantity))
         self.preset.value = shown["name"] if shown else OWN
+        self.sentence.object = coloured(shown["see"] if shown else "")
         self.about.object = shown["text"] if shown else "" if self.grid.refusal() else PRESS
         self.quiet = False
 
@@ -307,7 +284,7 @@ class Collapse:
         counts = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"
         text = f"{counts}. {refusal}" if refusal else counts
         if active:
-            self.bar.value = int(100 * job.done / max(job.total, 1))
+            self.bar.show(job)
             text = progress(job, "runs")
         elif job and job.state == "cancelled" and self.ran == self.grid:
             text = f"Cancelled: {job.done} of {job.total} runs are kept."

@@ -15,9 +15,11 @@ from app.server.background import is_yielding
 from app.server.jobs import RECORDINGS
 from app.server.limits import LIMITS
 from app.stage.setup import Setup
-from app.ui.job_bar import YIELDING
+from app.ui.job_bar import MIDDLE, YIELDING
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweep.grids import canonical
+
+LINK = {"font-size": "15px"}
 
 
 class Replay:
@@ -38,8 +40,8 @@ class Replay:
             visible=False,
         )
         self.scrub.param.watch(self._scrubbed, "value")
-        self.reading = pmui.Typography("", variant="body2", margin=(4, 10))
-        self.onward = pn.pane.HTML("", margin=(4, 10))
+        self.reading = pmui.Typography("", variant="body2", margin=(4, 10), **MIDDLE)
+        self.onward = pn.pane.HTML("", margin=(4, 10), styles=LINK, **MIDDLE)
         panes = [pn.pane.Bokeh(figure, sizing_mode="stretch_width", margin=2) for figure in self.figures.all]
         self.four = pmui.Grid(
             *[pmui.Grid(pane, size={"xs": 12, "sm": 6, "lg": 3}) for pane in panes],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from typing import Any, Callable
 
 import panel_material_ui as pmui
 
 from app.pages.collapse.grid import Grid, other_knobs, text_of, value_of
+from app.ui.groups import CHIPS, Fold, dots, group
 from app.ui.knob_widgets import WIDTH, set_value, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
 
@@ -18,6 +18,9 @@ COST = "A step of resampled SVGD is a whole round: step s costs as much as s ste
 
 class Settings:
     """Hold the widgets.
+
+    Attributes:
+        groups: the groups of the sidebar that they are in.
 
     Args:
         on_change: on_change(grid) is called with each new grid.
@@ -30,7 +33,8 @@ class Settings:
         self.pending: dict[str, Any] = {}  # changed other knobs, until the fields make a grid
 
         def several(label, registry):
-            return pmui.MultiChoice(label=label, options={e.label: e.name for e in registry.entries()}, **WIDTH)
+            options = {e.label: e.name for e in registry.entries()}
+            return pmui.MultiChoice(label=label, options=options, solid=False, sx=CHIPS, **WIDTH)
 
         def listed(label):
             return pmui.TextInput(label=label, placeholder="numbers, with commas between them", **CHOICE)
@@ -41,9 +45,9 @@ class Settings:
             "dims": listed("Dimensions"),
             "particles": listed("Particles n"),
             "alphas": listed("alpha"),
-            "kernels": several("Kernels", KERNELS),
-            "rules": several("Bandwidth rules", BANDWIDTHS),
-            "force_scales": several("SMI's attraction", FORCE_SCALES),
+            "kernels": several("Kernel", KERNELS),
+            "rules": several("Reach of the kernel", BANDWIDTHS),
+            "force_scales": several("Attraction: mean (paper) or sum (NumPyro)", FORCE_SCALES),
             "seeds": listed("Seeds"),
             "target": pmui.Select(label="Target", options=targets, **CHOICE),
         }
@@ -54,16 +58,16 @@ class Settings:
             name: widget(knob, lambda name, value: self._moved({name: value})) for name, knob in knobs.items()
         }
         self.cost = pmui.Typography(COST, variant="caption", margin=(2, 10))
-        column = pmui.Column(*self.others.values(), self.cost, sizing_mode="stretch_width", margin=0)
-        self.more = pmui.Accordion(
-            ("Other settings", column),
-            title_variant="subtitle2",
-            sizing_mode="stretch_width",
-            margin=(4, 8),
-            visible=False,
-        )
-        order = [field.name for field in fields(Grid) if field.name in self.inputs and field.name != "methods"]
-        self.widgets = [self.inputs["methods"], *(self.inputs[name] for name in order), self.more]
+        of = self.inputs
+        self.where = Fold("Target and seeds", of["target"], of["seeds"])
+        self.more = Fold("Other settings", of["force_scales"], *self.others.values(), self.cost, visible=False)
+        self.groups = [
+            group("Methods", of["methods"]),
+            group("Dimensions and particles", of["dims"], of["particles"]),
+            group("Repulsion", of["alphas"], of["kernels"], of["rules"]),
+            self.where,
+            self.more,
+        ]
 
     def show(self, grid: Grid) -> None:
         """Set the widgets to a grid, without calling `on_change`."""
@@ -83,7 +87,12 @@ class Settings:
             if name in here:
                 set_value(made, here[name], chosen.get(name, here[name].default))
         self.cost.visible = any(METHODS[method].facts.rounds for method in grid.methods)
-        self.more.visible = bool(here)
+        self.more.visible = bool(here) or self.inputs["force_scales"].visible
+        self.inputs["methods"].sx = dots(grid.methods)
+        self.where.say(f"{TARGETS[grid.target].label}, {grid.seeds} seed{'s' * (grid.seeds > 1)}")
+        forces = ", ".join(FORCE_SCALES[name].label for name in grid.force_scales)
+        said = [f"{here[name].label} {text_of(value)}" for name, value in grid.knobs]
+        self.more.say(", ".join([forces] * self.inputs["force_scales"].visible + said))
         self.quiet = False
 
     def _moved(self, changed: dict[str, Any]):

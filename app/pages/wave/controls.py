@@ -11,30 +11,31 @@ import panel_material_ui as pmui
 
 from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
 from app.pages.wave.setup import LONGEST, MOST, PAPER, WaveSetup, all_knobs, label_of, read_points, shown, used_by
-from app.ui.job_bar import BUTTON
+from app.ui.groups import CHOOSE, Fold, dots, group
+from app.ui.job_bar import BUTTON, TEXT
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core.experiments.wave import WIDTHS
 
-FIRST = (
-    "method.particles",
-    "method.step_size",
-    "method.alpha",
-    "target.noise",
-    "target.prior_scale",
-    "kernel.name",
-    "bandwidth.rule",
-    "bandwidth.factor",
-    "method.force_scale",
-    "method.horizon",
-    "method.cycles",
-    "method.power",
-    "init.spread",
-    "guide.width",
-)
+WORDS = {  # labels that differ from the knob's own
+    "method.alpha": "alpha, weight of the repulsion",
+    "method.step_size": "learning rate",
+    "bandwidth.rule": "reach of the kernel",
+    "bandwidth.factor": "times the reach",
+    "method.force_scale": "attraction: mean (paper) or sum (NumPyro)",
+}
+REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule")
+MODEL = ("target.noise", "target.prior_scale")
+START = ("init.spread", "guide.width")
+# What is not moved by most: the first one stands in the group of the optimiser.
+STEP = "method.step_size"
 
 
 class Controls:
     """Hold the widgets.
+
+    Attributes:
+        sidebar: their groups.
+        sentence: what to see with the present settings, or "".
 
     Args:
         on_change: on_change(**fields) is called with the fields that the user has changed.
@@ -48,17 +49,18 @@ class Controls:
             if not self.quiet:
                 on_change(**change)
 
-        self.setup = WaveSetup()
+        self.setup, self.sentence = WaveSetup(), ""
         self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
         self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
-        self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(0, 10))
-        self.methods = pmui.MultiChoice(label="Methods", options={label_of(name): name for name in shown()}, **WIDTH)
+        self.methods = pmui.MultiChoice(
+            label="Methods", options={label_of(name): name for name in shown()}, solid=False, **WIDTH
+        )
         self.two = pmui.RadioButtonGroup(
-            options={"one width": False, "two rows: h = 5 and h = 100": True},
+            options={"one width": False, "two rows: h = 5, 100": True},
             size="small",
             margin=(6, 8),
-            sizing_mode="stretch_width",
-            sx={"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}},
+            variant="outlined",
+            sx=CHOOSE,
         )
         self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
         self.draws = NumberField("ELBO draws per particle and step", start=1, end=1000)
@@ -68,11 +70,13 @@ class Controls:
         self.draws.param.watch(lambda event: moved(draws=event.new), "value")
         self.knobs = {
             name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value}))
-            for name in dict.fromkeys((*FIRST, *all_knobs()))
+            for name in dict.fromkeys((*REPULSION, *MODEL, *START, STEP, *all_knobs()))
         }
+        for name, label in WORDS.items():
+            self.knobs[name].label = label
         self.knobs["method.particles"].end = MOST
         rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
-        self.knobs["method.step_size"].param.update(label="learning rate", options=rates)
+        self.knobs[STEP].options = rates
         self.text = pmui.TextAreaInput(
             label="Other data, as text",
             placeholder="x, y\n0.4, 2.5\n0.9, 1.0",
@@ -82,29 +86,62 @@ class Controls:
             **WIDTH,
         )
         self.use = pmui.Button(
-            label="Use these points", on_click=lambda event: self._read(self.text.value, moved), **BUTTON
+            label="Use these points",
+            variant="outlined",
+            on_click=lambda event: self._read(self.text.value, moved),
+            **BUTTON,
         )
         self.file = Upload(lambda content: self._read(content, moved), on_refused, label="CSV file", **WIDTH)
-        self.sidebar = [
-            self.preset,
-            self.about,
-            self.methods,
-            self.two,
-            self.width,
-            self.draws,
-            *self.knobs.values(),
-            self.text,
-            self.use,
-            self.file,
-        ]
-
-        self.band = pmui.IntSlider(label="Band, %", start=5, end=99, width=150, margin=(0, 16))
-        self.noisy = pmui.Switch(label="Band of y (a new observation) instead of f", margin=(4, 12))
+        self.band = pmui.IntSlider(label="probability of the band, %", start=5, end=99, **WIDTH)
+        self.noisy = pmui.Switch(label="band of a new observation y, not of f", margin=(4, 12))
         self.reset_data = pmui.Button(
-            label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **BUTTON
+            label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **TEXT
         )
+        self._group()
         self.band.param.watch(lambda event: moved(probability=event.new / 100), "value")
         self.noisy.param.watch(lambda event: moved(noisy=event.new), "value")
+
+    def _group(self):
+        """Put the widgets into groups: what a student moves first is open."""
+
+        def knobs(names):
+            return [self.knobs[name] for name in names]
+
+        rest = [name for name in self.knobs if name not in (*REPULSION, *MODEL, *START, STEP)]
+        self.repulsion = group("Repulsion", *knobs(REPULSION))
+        self.folds = {
+            "Band": Fold("Band", self.band, self.noisy),
+            "Model": Fold("Model", *knobs(MODEL)),
+            "Optimiser": Fold("Optimiser", self.knobs[STEP], self.draws),
+            "Start": Fold("Start", *knobs(START)),
+            "Advanced": Fold("Advanced", *knobs(rest)),
+            "Your own data": Fold("Your own data", self.text, self.use, self.file),
+        }
+        self.sidebar = [
+            group("Network", self.preset, self.two, self.width, line=False),
+            group("Methods", self.methods),
+            self.repulsion,
+            *self.folds.values(),
+        ]
+
+    def _say(self, setup: WaveSetup):
+        """Say in the head of each folded group what is set in it."""
+        count = f"{len(setup.data)} points"
+        said = {
+            "Band": f"{100 * setup.probability:.0f} % of {'y' if setup.noisy else 'f'}",
+            "Model": f"noise {setup.value('target.noise'):g}, prior {setup.value('target.prior_scale'):g}",
+            "Optimiser": f"Adam, rate {setup.value(STEP):g}",
+            "Start": f"spread {setup.value('init.spread'):g}",
+            "Advanced": "",
+            "Your own data": f"{'the wave, ' * (setup.data == PAPER)}{count}",
+        }
+        if self.draws.visible:
+            said["Optimiser"] += f", {setup.draws} draws"
+            said["Start"] += f", width {setup.value('guide.width'):g}"
+        if self.knobs["method.force_scale"].visible:
+            said["Advanced"] = "mean force" if setup.value("method.force_scale") == "paper" else "summed force"
+        for name, text in said.items():
+            self.folds[name].say(text)
 
     def show(self, setup: WaveSetup) -> None:
         """Set the widgets to a setup, without calling `on_change`."""
@@ -118,11 +155,15 @@ class Controls:
             for name, made in self.knobs.items():
                 made.visible = name in used
                 set_value(made, all_knobs()[name], setup.value(name))
+            self.methods.sx = dots(setup.methods)
+            self.repulsion.visible = any(made.visible for made in self.repulsion[1:])
+            self.folds["Advanced"].visible = any(made.visible for made in self.folds["Advanced"].body)
+            self._say(setup)
             self.reset_data.disabled = setup.data == PAPER
             plain = replace(setup, steps=0, below=0, seed=0, data=PAPER)
             shown = [preset for preset in PRESETS if preset["setup"] == plain]
             self.preset.value = shown[0]["name"] if shown else OWN
-            self.about.object = shown[0]["text"] if shown else ""
+            self.sentence = shown[0]["text"] if shown else ""
         finally:
             self.quiet = False
 

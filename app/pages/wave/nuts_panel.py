@@ -10,7 +10,7 @@ from app.pages.wave.nuts import Compared, NutsJob, compared, reference_of, shipp
 from app.pages.wave.parts import nuts_sentence
 from app.pages.wave.setup import WaveSetup
 from app.server.background import in_background
-from app.ui.job_bar import STILL, JobBar, Pausable
+from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 from stein_core.experiments.wave import dim_of
 
 
@@ -31,7 +31,7 @@ class NutsPanel:
         self.known: list[Compared | None] = []
         self.asked = None  # what `known` belongs to, or will
         self.gaps: dict[int, float] = {}  # number of weights -> width between the clusters, of the shipped references
-        self.text = pmui.Typography("", variant="body2", margin=(4, 10))
+        self.text = pmui.Typography("", variant="body2", margin=(4, 10), **MIDDLE)
         self.job = JobBar("Compute NUTS here", "steps", self._make, self._ended, page)
         self.widgets = [self.text, *self.job.widgets]
 

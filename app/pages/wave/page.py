@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -13,26 +11,29 @@ import panel_material_ui as pmui
 
 from app.pages.wave.controls import Controls
 from app.pages.wave.nuts_panel import NutsPanel
-from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, WIDTH_MARKS, WIDTHS_HINT, table
+from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
 from app.pages.wave.recovery import Recovery
 from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.trained import is_shipped
+from app.pages.wave.transport import PACE, Transport
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
-from app.ui.job_bar import BUTTON, Pausable
-from app.ui.legend import legend_pane
+from app.ui.job_bar import MIDDLE, TEXT, Pausable
+from app.ui.legend import coloured, legend_pane, sentence_pane
 from stein_core import device_name
-from stein_core.experiments.wave import GRID, dim_of
+from stein_core.experiments.wave import dim_of
 
-PACE = [1, 5, 20, 100, 1000]
 ERASE = {
-    "textTransform": "none",
-    "padding": "4px 10px",
-    "fontSize": "0.8rem",
+    "border": 0,
+    "color": "var(--mui-palette-text-primary)",
+    "fontSize": "15px",
     "gap": "6px",
+    "minHeight": "36px",
+    "padding": "4px 10px",
+    "textTransform": "none",
     "& .MuiIcon-root": {"fontSize": "1.1rem"},
 }
 
@@ -66,38 +67,32 @@ class WavePage:
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
         self.sidebar = self.controls.sidebar
-        about_data = (
-            self.controls.band,
-            self.controls.noisy,
-            self.erase,
-            self.controls.reset_data,
-            self.exports,
-            self.bands_file,
-        )
-        caption = {"variant": "caption", "sizing_mode": "stretch_width"}
+        caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
+        hint = pmui.Typography(HINT, variant="body2", margin=(4, 10), **MIDDLE)
+        about_data = (self.erase, self.controls.reset_data, self.seed, self.exports, self.bands_file)
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
-                self.transport,
-                pmui.FlexBox(*about_data, align_items="center"),
                 self.alarm,
+                self.sentence,
                 self.stage,
-                pmui.Typography(HINT, margin=(0, 10), **caption),
                 legend_pane(MARKS),
-                pmui.FlexBox(*self.nuts.widgets, align_items="center"),
+                self.transport.panel,
                 pmui.Grid(
                     pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
                     pmui.Grid(
                         pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)),
+                        legend_pane(WIDTH_MARKS),
                         size={"xs": 12, "lg": 4},
                     ),
                     container=True,
                     sizing_mode="stretch_width",
                 ),
-                legend_pane(WIDTH_MARKS),
-                pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), margin=(0, 10), **caption),
+                pmui.FlexBox(*self.nuts.widgets, align_items="center"),
+                pmui.FlexBox(hint, *about_data, align_items="center"),
                 self.recovery.panel,
-                pmui.Typography(f"{HELP} {KEYS}", margin=(4, 10), **caption),
+                pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), **caption),
+                pmui.Typography(f"{HELP} {KEYS}", **caption),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -108,28 +103,19 @@ class WavePage:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.play = pmui.Button(
-            label="Pause", icon="pause", variant="contained", width=104, on_click=self.toggle, **BUTTON
-        )
-        step = pmui.Button(label="Step", icon="skip_next", on_click=lambda e: self.step(), **BUTTON)
-        reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda e: self.reset(), **BUTTON)
-        seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **BUTTON)
-        pace = pmui.DiscreteSlider(
-            label="Steps per frame, at most", options=PACE, value=self.pace, width=200, margin=(0, 16)
-        )
-        pace.param.watch(self._pace, "value")
-        self.reading = pmui.Typography("", variant="body2", margin=(8, 8))
-        self.transport = pmui.FlexBox(self.play, step, reset, seed, pace, self.reading, align_items="center")
+        self.transport = Transport(self.toggle, self.step, self.reset, self._pace)
+        self.sentence = sentence_pane()
+        self.seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
         self.alarm = pmui.Alert(
             "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
         )
-        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 8), sx=ERASE)
+        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE, **MIDDLE)
         self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
         items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
-        self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **BUTTON)
+        self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
         self.exports.on_click(self._export)
         self.bands_file = pmui.FileDownload(
-            label="Bands as CSV", callback=self._csv, filename="wave.csv", variant="text", **BUTTON
+            label="Bands as CSV", callback=lambda: bands_file(self._snapshots()), filename="wave.csv", **TEXT
         )
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
 
@@ -154,7 +140,7 @@ class WavePage:
         step = self._steps()[0]
         rate = f" · {self.rates.get(0, 0.0):,.0f} steps/s" if self.playing.get(0) else ""
         status = " · ".join(filter(None, self.status.values()))
-        self.reading.object = status or f"step {step:,}{rate} · {device_name()}"
+        self.transport.say(status or f"step {step:,}{rate} · {device_name()}")
         self._show_readouts()
         self.nuts.refresh()
         self.recovery.refresh()
@@ -222,10 +208,10 @@ class WavePage:
             session.reset()
             session.play(True)
 
-    def _pace(self, event):
-        self.pace = event.new
+    def _pace(self, steps: int):
+        self.pace = steps
         for session in self.sessions:
-            session.speed(event.new)
+            session.speed(steps)
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
@@ -241,19 +227,6 @@ class WavePage:
             self.shell.copy_link(self.link())
         else:
             self.shell.browser.copy(self.setup.to_python(self._steps()))
-
-    def _csv(self) -> io.StringIO:
-        """Return the bands of every method as a CSV file, with a row for each grid point."""
-        out = io.StringIO()
-        writer = csv.writer(out)
-        writer.writerow(["h", "method", "step", "x", "mean", "low", "high", "low50", "high50"])
-        for snapshot in self._snapshots():
-            for name, found in (snapshot.methods if snapshot else {}).items():
-                columns = (GRID, *found.wide, found.half.low, found.half.high)
-                head = snapshot.setup.width, name, found.step
-                writer.writerows([*head, *(f"{value:.6g}" for value in row)] for row in zip(*columns))
-        out.seek(0)
-        return out
 
     # ---- training
 
@@ -292,6 +265,7 @@ class WavePage:
 
     def _show_setup(self):
         self.controls.show(self.setup)
+        self.sentence.object = coloured(self.controls.sentence)
         self.stage.show(self.setup.networks())
         self.nuts.show(self.setup.networks())
 
@@ -314,8 +288,7 @@ class WavePage:
         """Take news of a session. On the event loop."""
         if "playing" in news:
             self.playing[row] = news["playing"]
-            on = any(self.playing.values())
-            self.play.param.update(label="Pause" if on else "Play", icon="pause" if on else "play_arrow")
+            self.transport.show(any(self.playing.values()))
         if "alarm" in news:
             self._alarm(news["alarm"])
         if "status" in news:

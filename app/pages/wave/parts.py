@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,35 +27,32 @@ PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
-        "text": "The paper's small network of 41 weights comes trained. Drag a data point, and see the bands follow.",
+        "text": "SVGD's band is narrow between the clusters, SMI's is wide. Drag a point!",
     },
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
-        "text": "The paper's large network has 10,301 weights and trains slowly. See SVGD's band close in the gap.",
+        "text": "10,301 weights train slowly. See SVGD's band close between the clusters.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
-        "text": "The small network is above, the large one below trains in the remaining time. Compare SVGD's bands.",
+        "text": "The small network is above the large one. Compare SVGD's bands.",
     },
     {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
-        "text": "MAP has no band at all. The band of the ensemble is only the spread of its start.",
+        "text": "MAP has no band. The ensemble's is only the spread of its start.",
     },
 ]
-HINT = (
-    "**Click or tap to add a point, and drag it to move it.** To delete it, select it and press Delete, or switch on "
-    "*Delete points* and tap it."
-)
+HINT = "Click to add a point, drag it to move it, press Delete to delete it."
 MARKS = (
     ("line", "mean"),
     ("dark", "50 % band"),
-    ("pale", "band of the chosen %"),
-    ("thin line", "curve of each particle"),
-    ("pale", "clusters of the paper's data (grey)"),
-    ("dashed", "NUTS's band"),
+    ("pale", "chosen band"),
+    ("thin line", "each particle"),
+    ("pale", "clusters of data (grey)"),
+    ("dashed", "NUTS"),
     ("dotted", "chains of NUTS that disagree"),
 )
 WIDTHS_HINT = (
@@ -73,13 +72,22 @@ HELP = (
 KEYS = "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **← →** select"
 # (head of a column, where its test points lie) of each of WAVE_REGIONS.
 REGION_TEXTS = (("inside", "inside the clusters"), ("between", "between the clusters"), ("everywhere", "everywhere"))
-CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 12.5px}
-.wave th {font-weight: 500; text-align: right; vertical-align: bottom; line-height: 1.25; padding: 2px 6px;
-  border-bottom: 1px solid #80808080}
-.wave td {text-align: right; white-space: nowrap; padding: 2px 6px; font-variant-numeric: tabular-nums}
+CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 14px}
+.wave th {font-weight: 400; color: var(--mui-palette-text-secondary); text-align: right; vertical-align: bottom;
+  line-height: 1.25; padding: 2px 6px;
+  border-bottom: 1px solid var(--mui-palette-divider)}
+.wave td {text-align: right; white-space: nowrap; padding: 2px 6px; font-variant-numeric: tabular-nums; height: 22px}
 .wave th:first-child, .wave td:first-child {text-align: left}
 .wave i {display: inline-block; width: 10px; height: 10px; margin-right: 6px}
-.scroll {overflow-x: auto}</style>"""
+.scroll {overflow-x: auto}
+@media (max-width: 600px) {
+  .wave tbody {display: block} .wave tr {display: grid; grid-template-columns: 1fr 1fr; padding: 6px 0;
+    border-bottom: 1px solid var(--mui-palette-divider)}
+  .wave thead {display: none}
+  .wave td {text-align: left; padding: 2px 0; white-space: normal}
+  .wave td:first-child {grid-column: 1 / -1; font-weight: 600}
+  .wave td::before {content: attr(data-head) " "; color: var(--mui-palette-text-secondary)}
+}</style>"""
 
 
 class Upload(CheckedMessages, pmui.FileInput):
@@ -124,7 +132,7 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
         nuts: what is known of NUTS for each network.
     """
     first = next(picture for picture in pictures if picture).setup
-    percent = f"{100 * first.probability:.0f} %"
+    percent = f"{100 * first.probability:.0f}\u00a0%"
     heads = [  # with what the pointer shows
         ("", ""),
         *(
@@ -133,8 +141,11 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
         ),
         ("width inside", f"mean width of the {percent} band of f inside the clusters"),
         ("width between", f"mean width of the {percent} band of f between the clusters"),
-        ("width relative to NUTS", "width between, divided by that of NUTS"),
-        (f"in {percent} band", f"share of 120 observations of the wave that lie within the {percent} band of y"),
+        ("relative to NUTS", "mean width between the clusters, divided by that of NUTS"),
+        (
+            f"in\u00a0{percent} band",
+            f"share of 120 observations of the wave that lie within the {percent} band of y",
+        ),
         ("steps/s", "steps a second of this method's own training time"),
     ]
     rows = []
@@ -144,6 +155,7 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
             ratio = seen.readout.between / known.readout.between if known else float("nan")
             rows.append(
                 _row(
+                    heads,
                     label_of(name) + where,
                     looks_of([name])[0],
                     seen.readout,
@@ -152,12 +164,12 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
                 )
             )
         if known:
-            rows.append(_row(f"NUTS{where}", NUTS, known.readout, 1.0, ""))
+            rows.append(_row(heads, f"NUTS{where}", NUTS, known.readout, 1.0, ""))
     head = "".join(f'<th title="{html.escape(tip)}">{html.escape(text)}</th>' for text, tip in heads)
-    return f'{CSS}<div class="scroll"><table class="wave"><tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f'{CSS}<div class="scroll"><table class="wave"><thead><tr>{head}</tr></thead>{"".join(rows)}</table></div>'
 
 
-def _row(label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:
+def _row(heads: list[tuple[str, str]], label: str, look: Look, readout: Readout, ratio: float, rate: str) -> str:
     cells = [
         *(number(value) for value in readout.lppd),
         f"{readout.inside:.3g}",
@@ -167,7 +179,8 @@ def _row(label: str, look: Look, readout: Readout, ratio: float, rate: str) -> s
         rate,
     ]
     swatch = f'<td><i style="background: light-dark({look.colour}, {look.dark})"></i>{html.escape(label)}</td>'
-    return f"<tr>{swatch}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    named = (f'<td data-head="{html.escape(head)}">{cell}</td>' for (head, _), cell in zip(heads[1:], cells))
+    return f"<tr>{swatch}{''.join(named)}</tr>"
 
 
 def number(value: float) -> str:
@@ -201,3 +214,21 @@ def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
         f"chains "
         "disagree,** and each chain's mean is dotted."
     )
+
+
+def bands_file(snapshots: Sequence[Snapshot | None]) -> io.StringIO:
+    """Return the bands of every method as a CSV file, with a row for each grid point.
+
+    Args:
+        snapshots: what each network shows, None before its first frame.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["h", "method", "step", "x", "mean", "low", "high", "low50", "high50"])
+    for snapshot in snapshots:
+        for name, found in (snapshot.methods if snapshot else {}).items():
+            columns = (GRID, *found.wide, found.half.low, found.half.high)
+            head = snapshot.setup.width, name, found.step
+            writer.writerows([*head, *(f"{value:.6g}" for value in row)] for row in zip(*columns))
+    out.seek(0)
+    return out

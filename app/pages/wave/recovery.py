@@ -13,14 +13,14 @@ from app.pages.wave.widths import shipped_rows
 from app.server.background import in_background
 from app.server.jobs import SweepJob, store
 from app.server.limits import LIMITS
-from app.ui.job_bar import STILL, JobBar, Pausable
+from app.ui.groups import CHOOSE, Fold
+from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.experiments.wave import dim_of
 from stein_core.sweep.grids import SWEEPS, key_of
 
 STOP = SWEEPS["recovery"].facts.stop
-PLAIN = {"& .MuiToggleButton-root": {"textTransform": "none", "whiteSpace": "nowrap"}}
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (
     f"The table says how many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, "
@@ -41,12 +41,7 @@ class Recovery:
         self.post, self.refused = post, refused
         self.rows: dict[str, dict[str, Any]] | None = None  # those computed on this machine, by key
         self.column = pmui.Column(sizing_mode="stretch_width", margin=0)
-        self.panel = pmui.Accordion(
-            ("Recovery point: SVGD particles that beat five of SMI", self.column),
-            sizing_mode="stretch_width",
-            margin=(4, 8),
-            title_variant="subtitle2",
-        )
+        self.panel = Fold("Recovery point: SVGD particles that beat five of SMI", self.column).fold
         self.panel.param.watch(lambda event: self.open(), "active")
         self.jobs = JobBar("Compute here", "runs", self._job, self._ended, page)
 
@@ -55,13 +50,12 @@ class Recovery:
         if self.rows is not None or not self.panel.active:
             return
         self.rows = {}
-        self.width = pmui.RadioButtonGroup(
-            options={f"h = {h}": h for h in PUBLISHED}, value=5, size="small", margin=(10, 8), sx=PLAIN
-        )
+        choice = {"size": "small", "variant": "outlined", "margin": (4, 8), "sx": CHOOSE, **MIDDLE}
+        self.width = pmui.RadioButtonGroup(options={f"h = {h}": h for h in PUBLISHED}, value=5, **choice)
         counts = [count for count in COUNTS if count <= LIMITS.particles]
-        self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16))
+        self.seeds = pmui.IntSlider(label="Seeds", start=1, end=10, value=3, width=150, margin=(4, 16), **MIDDLE)
         self.most = pmui.DiscreteSlider(
-            label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16)
+            label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16), **MIDDLE
         )
         self.inflated = pmui.Switch(label="LPPD as in the published code, with n log m", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
@@ -124,6 +118,7 @@ class Recovery:
 def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
     """The published recovery points and ours, as HTML."""
     ours, lines = recovery_points(rows, inflated), []
+    heads = [*(f"{region}, {whose}" for whose in ("published", "ours") for region in WAVE_REGIONS), "seeds"]
     for width, published in PUBLISHED.items():
         mine = [row for row in rows if row["dim"] == dim_of(width)]
         most = max((row["particles"] for row in mine if row["method"] == "svgd"), default=0)
@@ -131,11 +126,10 @@ def table_of(rows: list[dict[str, Any]], inflated: bool) -> str:
         found = ours.get(width, {})
         cells = [text_of(published[region], COUNTS[-1]) for region in WAVE_REGIONS]
         cells += [text_of(found[region], most) if region in found else "–" for region in WAVE_REGIONS]
-        lines.append(
-            f"<tr><td>h = {width}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{seeds or '–'}</td></tr>"
-        )
-    heads = "".join(f"<th>{region}, {whose}</th>" for whose in ("published", "ours") for region in WAVE_REGIONS)
-    body = f"<tr><th></th>{heads}<th>seeds</th></tr>{''.join(lines)}"
+        named = (f'<td data-head="{head}">{cell}</td>' for head, cell in zip(heads, [*cells, seeds or "–"]))
+        lines.append(f"<tr><td>h = {width}</td>{''.join(named)}</tr>")
+    head = "".join(f"<th>{head}</th>" for head in heads)
+    body = f"<thead><tr><th></th>{head}</tr></thead>{''.join(lines)}"
     return f'{CSS}<div class="scroll"><table class="wave">{body}</table></div>'
 
 

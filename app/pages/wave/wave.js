@@ -22,7 +22,7 @@ export function render({model, el}) {
   canvas.style.cssText = "display: block; width: 100%; touch-action: pan-y";
   el.append(canvas);
   const hook = window.steinwave = {pictures: 0, below: 0, panel, at, erasing: () => model.erasing};
-  let ctx = null, places = [], heads = [], family = "", width = 0, height = 0, raf = 0;
+  let ctx = null, places = [], heads = [], family = "", width = 0, height = 0, tallest = 0, raf = 0;
   let titles = model.scene.rows?.map(({title}) => title) ?? [], pictures = [], waiting = {}, points = [], extent = [-2, 2, -9, 11];
   let selected = -1, hover = -1, drag = null, dragged = false, told = 0;
 
@@ -30,13 +30,17 @@ export function render({model, el}) {
   const repaint = () => { raf ||= requestAnimationFrame(paint); };
   const marked = () => drag ? drag.index : hover >= 0 ? hover : selected;
 
+  // One line of panels takes what the window has beside the transport and the first rows of numbers.
+  const heightOf = (w, oneLine, two) => two ? 232 : oneLine ? Math.max(240, Math.min(420, 1.1 * w, innerHeight - 430)) : 260;
+
   // Where every panel stands: as many side by side as are wide enough, the same number in each line.
   function layout() {
     const {rows} = model.scene;
     if (!rows || !el.clientWidth) return;
     width = el.clientWidth;
+    tallest = innerHeight;
     family = getComputedStyle(el).fontFamily;
-    const two = rows.length > 1, tall = two ? 232 : 280;
+    const two = rows.length > 1;
     places = [];
     heads = [];
     let y = 0;
@@ -45,6 +49,7 @@ export function render({model, el}) {
       const least = two ? 210 : panels.length === 4 ? 400 : 280;
       const most = Math.max(1, Math.min(panels.length, Math.floor(width / least)));
       const columns = Math.ceil(panels.length / Math.ceil(panels.length / most)), w = Math.floor((width - AIR * (columns - 1)) / columns);
+      const tall = heightOf(w, columns === panels.length, two);
       panels.forEach((panel, i) => {
         places.push({...panel, row, left: i % columns * (w + AIR), top: y + Math.floor(i / columns) * tall,
           map: mapping(extent, w, tall, false)});
@@ -64,7 +69,7 @@ export function render({model, el}) {
     heads.forEach((y, row) => {
       ctx.fillStyle = look.ink;
       ctx.textAlign = "left";
-      ctx.font = `600 13.5px ${family}`;
+      ctx.font = `600 14px ${family}`;
       const {step} = pictures[row] ?? {};
       ctx.fillText(rows[row].title + (step === undefined ? "" : ` · step ${step.toLocaleString("en")}`), LEFT, y - 6);
     });
@@ -77,7 +82,7 @@ export function render({model, el}) {
       ctx.fillRect(LEFT, 11, 10, 10);
       ctx.fillStyle = look.ink;
       ctx.textAlign = "left";
-      ctx.font = `600 13px ${family}`;
+      ctx.font = `600 14px ${family}`;
       ctx.fillText(place.title = label + note(seen, picture), LEFT + 16, 21);
       ctx.save();
       clipPlot(ctx, map);
@@ -262,6 +267,8 @@ export function render({model, el}) {
 
   const resizer = new ResizeObserver(() => { if (el.clientWidth !== width) layout(); });
   resizer.observe(el);
+  const onWindow = () => { if (innerHeight !== tallest) layout(); };
+  addEventListener("resize", onWindow);
   canvas.addEventListener("mousedown", e => e.preventDefault());  // a click is not to take the keys from the page
   canvas.addEventListener("pointerdown", down);
   canvas.addEventListener("pointermove", move);
@@ -277,6 +284,7 @@ export function render({model, el}) {
   model.on(["nuts", "dark"], repaint);
   model.on("remove", () => {
     resizer.disconnect();
+    removeEventListener("resize", onWindow);
     cancelAnimationFrame(raf);
     document.removeEventListener("keydown", onKey);
   });

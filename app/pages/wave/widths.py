@@ -59,8 +59,8 @@ class Widths:
         legend = made.legend[0]
         made.add_layout(legend, "below")
         legend.ncols, legend.location = 3, "center"
-        dress(made)
         legend.padding, legend.spacing, legend.margin = 0, 0, 0
+        dress(made)
         self.drawn = None
 
     def darken(self, on: bool) -> None:

@@ -1,0 +1,48 @@
+"""Every page as axe-core sees it: nothing serious or critical for somebody who cannot see well or uses no mouse."""
+
+import time
+
+import pytest
+from chromium import PATIENCE, UNCOVERED
+
+pytestmark = pytest.mark.browser
+
+PAGES = ("index", "lessons", "particles", "location", "collapse", "wave", "notation")
+
+
+def violations(page) -> list[str]:
+    """Return what axe-core finds on a page: rule, impact, and the first elements with their innermost selector."""
+    source = pytest.importorskip("axe_playwright_python.base").AXE_SCRIPT
+    page.evaluate(source)
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    return [
+        f"{rule['id']} ({rule['impact']}), {len(rule['nodes'])} times: "
+        + "; ".join(node["html"][:160] for node in rule["nodes"][:3])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_stands_in_the_way(chromium, server, name, theme):
+    context = chromium.new_context(viewport={"width": 1280, "height": 720})
+    context.set_default_timeout(1000 * PATIENCE)
+    page = context.new_page()
+    page.goto(f"{server.url}?page={name}&theme={theme}")
+    page.wait_for_function(UNCOVERED)
+    page.get_by_role("button", name="Toggle theme").wait_for()
+    time.sleep(3)  # what comes late has come
+    assert violations(page) == []
+    context.close()
+
+
+def test_axe_sees_what_is_wrong_and_looks_into_components(chromium):
+    page = chromium.new_page()
+    page.set_content(
+        "<html lang=en><title>t</title><main><h1>h</h1><div id=host></div></main><script>"
+        "document.getElementById('host').attachShadow({mode: 'open'}).innerHTML = '<button></button>'</script></html>"
+    )
+    (found,) = violations(page)
+    assert found.startswith("button-name (critical)")
+    page.close()
