@@ -15,16 +15,18 @@ from typing import Any, Callable, Sequence
 import panel as pn
 import panel.reactive
 
-from app.lesson.chart import Chart
+from app.lesson.chart import SHADES, Chart
 from app.lesson.host import current_host
 from app.lesson.live_stage import LiveStage
 from app.lesson.output import Output, prose
 from app.lesson.reading import read_lesson, texts
 from app.stage.setup import Setup
+from app.ui.colours import look_of
 from app.ui.text import markdown_html
+from app.ui.theme import TOKENS
 from stein_core import keep_compiled
 
-__all__ = ["chart", "hidden", "stage", "start", "steps", "table"]
+__all__ = ["chart", "colour", "hidden", "shades", "stage", "start", "steps", "table"]
 
 
 def start() -> None:
@@ -81,6 +83,24 @@ def chart(draw: Callable[..., Any], title: str = "", **controls: tuple | list) -
             name=(low, high, default, "log") for a logarithmic one, name=[options] for a select.
     """
     return Chart(draw, title, controls)
+
+
+def colour(name: str) -> str:
+    """Return the colour of a method ("svgd") or of a force ("attract", "repulse").
+
+    It is the one of a light page; on a dark page the figure of a `chart` gets the other one.
+    """
+    if name in ("attract", "repulse"):
+        return TOKENS["light"][name]
+    look = look_of(name)
+    if look is None:
+        raise ValueError(f"Method {name!r} has no colour of its own.")
+    return look.colour
+
+
+def shades() -> list[str]:
+    """Return the colours of a density, from nothing to dark."""
+    return SHADES["light"]
 
 
 def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:

@@ -14,13 +14,15 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.document import Document
 from bokeh.model import Model
-from bokeh.models import Plot
+from bokeh.models import GridPlot, LinearColorMapper, Plot
+from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import take_over
 from app.lesson.output import Output
 from app.server.background import STOPPING, TURNS, Cancelled, Threads, background_work
-from app.ui.colours import COLOURS
+from app.ui.colours import SPARE, darken, dress
 from app.ui.text import BUSY
+from app.ui.theme import TOKENS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
@@ -29,7 +31,9 @@ IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
 hv.Curve([0, 1])  # imports pandas if it is installed: see `app.app_hooks`
-hv.opts.defaults(*(kind(color=hv.Cycle(list(COLOURS))) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
+SERIES = hv.Cycle([look.colour for look in SPARE])
+hv.opts.defaults(*(kind(color=SERIES) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
+SHADES = {theme: [f"{c['shade']}{level:02x}" for level in range(0, 200, 2)] for theme, c in TOKENS.items()}
 _holoviews = threading.Lock()  # its option trees are shared by all threads
 
 
@@ -42,14 +46,16 @@ class Chart(Output):
 
     def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list]):
         super().__init__()
-        self.draw, self.problem = draw, ""
-        self.controls = {name: control(name, values, self.host.jupyter) for name, values in controls.items()}
+        self.draw, self.problem, self.dark = draw, "", False
+        self.controls = self.dials = {
+            name: control(name, values, self.host.jupyter) for name, values in controls.items()
+        }
         for made in self.controls.values():
             made.param.watch(lambda event: self.request(), "value")
         self.line = pn.pane.HTML(IDLE, sizing_mode="stretch_width", margin=0, height=3)
         self.said = pn.pane.Alert("", alert_type="warning", visible=False, margin=(4, 8))
         self.figure = pn.Column(sizing_mode="stretch_width", min_height=HEIGHT, margin=0)
-        heading = [pn.pane.HTML(f"<b>{title}</b>", margin=(6, 8, 0, 8))] * bool(title)
+        heading = [pn.pane.HTML(f'<b style="font-size: 16px">{title}</b>', margin=(6, 8, 0, 8))] * bool(title)
         self.extend(
             [
                 *heading,
@@ -102,6 +108,8 @@ class Chart(Output):
         if newest is None or self.closed:
             return
         figure, problem = newest
+        if figure is not None:
+            paint(figure, self.dark)
         if figure is not None and not (len(self.figure) and take_over(self.figure[0].object, figure)):
             self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
         self.said.param.update(object=problem, visible=bool(problem))
@@ -112,6 +120,11 @@ class Chart(Output):
         if not self.drawing:
             self.line.object = IDLE
 
+    def darken(self, on: bool) -> None:
+        self.dark = on
+        for pane in self.figure:
+            paint(pane.object, on)
+
     def close(self) -> None:
         self.closed = True
 
@@ -119,6 +132,14 @@ class Chart(Output):
         with self.lock:
             done = self.lock.wait_for(lambda: not self.drawing, timeout)
         return self.problem if done else f"not drawn within {timeout:g} s"
+
+
+def paint(figure: Model, dark: bool) -> None:
+    """Give a figure the colours of the dark page, or those of the light one."""
+    darken(figure, dark)
+    for scale in figure.select({"type": LinearColorMapper}):
+        if list(scale.palette) in SHADES.values():
+            scale.palette = SHADES["dark" if dark else "light"]
 
 
 def control(name: str, values: tuple | list, jupyter: bool):
@@ -166,7 +187,12 @@ def rendered(drawn: Any) -> Model:
     for plot in drawn.select({"type": Plot}):
         plot.sizing_mode = "stretch_width"
         plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said
-        plot.toolbar.logo = plot.toolbar.active_scroll = None  # the wheel scrolls the page
+        plot.toolbar.logo = plot.toolbar.active_scroll = plot.toolbar.active_drag = None  # they scroll the page
+        plot.toolbar_location = None
+        if isinstance(plot, figure):
+            dress(plot)
+    if isinstance(drawn, GridPlot):
+        drawn.toolbar_location = None
     if drawn.sizing_mode is None:
         drawn.sizing_mode = "stretch_width"
     return drawn

@@ -62,11 +62,11 @@ class LiveStage(Output):
         ]
         for button in (self.play, *others):
             if kit is pmui:
-                button.param.update(size="small", variant="contained" if button is self.play else "outlined")
+                button.param.update(size="small", variant="outlined" if button is self.play else "text")
             else:
                 button.stylesheets = [BORDER]
         self.onward = pn.pane.HTML("", margin=(10, 8))
-        self.knobs = {name: widget(all_knobs()[name], self.on_knob, kit) for name in sliders}
+        self.knobs = self.dials = {name: widget(all_knobs()[name], self.on_knob, kit) for name in sliders}
         for made in self.knobs.values():
             made.param.update(width=280, min_width=180, max_width=290)
             if kit is pmui:  # a slider of the other kit's hands its styles on to its parts
@@ -95,6 +95,9 @@ class LiveStage(Output):
 
     def darken(self, on: bool) -> None:
         self.stage.dark = on
+
+    def light(self, force: str) -> None:
+        self.stage.lit = force
 
     def close(self) -> None:
         self.session.close()
@@ -138,7 +141,7 @@ class LiveStage(Output):
         link = self.host.app + self.session.linked().to_query()
         if link != self.link:
             self.link = link
-            style = "color: inherit; font-size: 14px"
+            style = "color: inherit; font-size: 15px"
             self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="{style}">Open in Particles</a>'
 
 

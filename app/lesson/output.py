@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import panel as pn
 
 from app.lesson.host import current_host
@@ -16,11 +18,13 @@ class Output(pn.Column):
     Attributes:
         host: the NotebookHost on which it was made.
         markdown: what Jupyter shows instead of the components, or "".
+        dials: its sliders and selects by name, which numbers in the text can move.
     """
 
     def __init__(self, *objects, **params):
         self.host = current_host()
         self.markdown = ""
+        self.dials: dict[str, Any] = {}
         super().__init__(*objects, **{"sizing_mode": "stretch_width", "margin": 0, **params})
         self.host.outputs.append(self)
 
@@ -48,6 +52,9 @@ class Output(pn.Column):
     def darken(self, on: bool) -> None:
         """Use the dark theme, or the light one."""
 
+    def light(self, force: str) -> None:
+        """Bring the arrows of "attract" or "repulse" forward, or with "" show all alike."""
+
     def close(self) -> None:
         """End what it runs: it is no longer shown."""
 
@@ -73,4 +80,4 @@ def prose(source: str, **params):
     params = {"sizing_mode": "stretch_width", "margin": (4, 8), **params}
     if current_host().jupyter:  # Jupyter draws formulas in Markdown only
         return pn.pane.HTML(f'<div class="prose">{source}</div>', stylesheets=[CSS], **params)
-    return Text(html=source, **params)
+    return Text(html=source, lesson=True, **params)

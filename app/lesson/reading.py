@@ -31,11 +31,13 @@ class Cell:
     Args:
         code: whether it is Python to run; else it is Markdown to read.
         folded: whether its code stays hidden, because it gives a solution away.
+        open: whether its code is part of the text, as in a lesson about that code.
     """
 
     code: bool
     source: str
     folded: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,7 @@ class Lesson:
     minutes: int
     question: str
     cells: tuple[Cell, ...]
-
-    @property
-    def opening(self) -> int:
-        """Number of cells before the first code."""
-        return next((i for i, cell in enumerate(self.cells) if cell.code), len(self.cells))
+    path: Path | None = None
 
 
 @dataclass
@@ -90,10 +88,11 @@ def read_lesson(path: Path) -> Lesson:
             cell["cell_type"] == "code",
             "".join(cell["source"]),
             cell["metadata"].get("jupyter", {}).get("source_hidden", False),
+            cell["metadata"].get("jupyter", {}).get("source_hidden") is False,
         )
         for cell in notebook["cells"]
     )
-    return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells)
+    return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells, path)
 
 
 def texts(lesson: Lesson) -> list[str]:

@@ -1,4 +1,4 @@
-"""Page "Lessons": the notebooks, read and run cell by cell."""
+"""Page "Lessons": the notebooks, one idea a screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.custom import JSComponent
 
+from app.lesson import dials
+from app.lesson.around import CSS, bars, foot, listing
 from app.lesson.host import NotebookHost
+from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup
 from app.lesson.output import Output, prose
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import TURNS
@@ -22,37 +25,44 @@ from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
-BUTTON = {"size": "small", "margin": (6, 4)}
+COLUMN = {"sizing_mode": "stretch_width", "margin": (0, 8), "lesson": True}
+FIGURE = {**WIDE, "styles": {"max-width": "1000px", "margin": "4px auto"}}
 BAR = {
     "position": "sticky",
     "bottom": "0",
     "z-index": "5",
     "background": "var(--mui-palette-background-paper, Canvas)",
-    "border-top": "1px solid #8884",
+    "border-top": "1px solid var(--mui-palette-line-main)",
 }
-HELP = "**N** or Shift + Enter: next cell, **P**: previous."
+HELP = "<small><b>→</b> or <b>N</b>: next idea, <b>←</b> or <b>P</b>: the one before.</small>"
 
 
 @dataclass(frozen=True)
 class At:
-    """Where a reader is. cell: how many cells are on screen; None is the lesson's opening."""
+    """Where a reader is. idea: from 1; None is the first. cell: of an old link, how many cells were on screen."""
 
     lesson: str
+    idea: int | None = None
     cell: int | None = None
 
 
 def lesson_of(text: str) -> str:
-    """Read the key of a lesson."""
-    if text not in lessons():
+    """Read the key of a lesson: "02" or "2"."""
+    key = text.zfill(2)
+    if key not in lessons():
         raise ValueError(f"There is no lesson {short(text)!r}; the lessons are {', '.join(lessons())}.")
-    return text
+    return key
 
 
-LINK = (link.Field("lesson", lesson_of, always=True), link.whole_number("cell", always=True))
+LINK = (
+    link.Field("lesson", lesson_of, always=True),
+    link.whole_number("idea", always=True),
+    link.whole_number("cell"),
+)
 
 
 class Reader(CheckedMessages, JSComponent):
-    """Send the keys of the page, and scroll it. Invisible.
+    """Send the keys of the page, and scroll it to its top. Invisible.
 
     Args:
         on_key: on_key("next" or "previous") is called on the event loop.
@@ -65,9 +75,9 @@ class Reader(CheckedMessages, JSComponent):
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
         self.on_key = on_key
 
-    def show(self, index: int) -> None:
-        """Scroll to a cell."""
-        self._send_msg({"show": index})
+    def top(self) -> None:
+        """Scroll to the top."""
+        self._send_msg({"top": True})
 
     def handle_message(self, data) -> None:
         self.on_key(data["key"])
@@ -77,91 +87,89 @@ class Lessons:
     """Page "Lessons"; see `app.shell` for the contract of a page.
 
     Attributes:
-        shown: number of cells on screen.
+        shown: number of the idea on screen, from 0.
     """
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, soon(pn.state.curdoc)
-        self.far: dict[str, int] = {}  # lesson -> the most cells seen
+        self.far: dict[str, int] = {}  # lesson -> the most ideas seen
         self.reading: Reading | None = None
         self.begun = False  # nothing runs before the page is there
-        self.growing: Reading | None = None  # whose cells are being added
         self.results: dict[int, Result] = {}
-        self.blocks: list[pn.Column] = []
+        self.blocks: dict[int, pn.viewable.Viewable] = {}  # cell -> its component
+        self.screens: dict[int, pn.Column] = {}  # idea -> what it shows
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
-        self.contents = Text(html="", go=shell.go, margin=(4, 8))
+        self.contents = Text(html="", go=shell.go, stylesheets=[CSS], margin=(4, 0), sizing_mode="stretch_width")
+        self.place, self.foot = Text(html="", **COLUMN), Text(html="", stylesheets=[CSS], **COLUMN)
+        self.bars = Text(html="", go=shell.go, stylesheets=[CSS], **WIDE)
         self.cells = pn.Column(**WIDE)
+        act = {"width": 112, "margin": (8, 4)}
         self.back = pmui.Button(
-            label="Back", icon="arrow_back", variant="text", on_click=lambda e: self.step(-1), **BUTTON
+            label="Back", icon="chevron_left", variant="text", on_click=lambda event: self.step(-1), **act
         )
         self.next = pmui.Button(
-            label="Next", icon="arrow_forward", width=150, on_click=lambda e: self.step(1), **BUTTON
+            label="Next", end_icon="chevron_right", on_click=lambda event: self.step(1), **{**act, "width": 150}
         )
-        everything = pmui.Button(
-            label="Run all", variant="text", on_click=lambda e: self.reveal(len(self.lesson.cells)), **BUTTON
-        )
-        restart = pmui.Button(label="Restart", variant="text", on_click=lambda e: self.begin(self.lesson), **BUTTON)
-        self.where = pmui.Typography("", variant="body2", margin=(12, 8))
-        self.progress = pmui.LinearProgress(value=0, variant="determinate", **WIDE)
         self.sidebar = [
-            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 8)),
+            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 10)),
             self.contents,
-            pmui.Typography(HELP, variant="caption", margin=(8, 8)),
+            Text(html=HELP, margin=(8, 10)),
         ]
-        buttons = pmui.FlexBox(
-            self.back, self.next, everything, restart, self.where, sizing_mode="stretch_width", align_items="center"
-        )
+        buttons = pn.Row(self.back, self.bars, self.next, **{**FIGURE, "styles": {**FIGURE["styles"], "width": "100%"}})
         self.main = [
             pn.Column(
                 self.reader,
-                self.cells,
-                pn.Column(self.progress, buttons, styles=BAR, **WIDE),
+                pn.Column(self.place, self.cells, self.foot, min_height=500, **WIDE),
+                pn.Column(buttons, styles=BAR, **WIDE),
                 sizing_mode="stretch_width",
-                margin=(4, 12),
+                margin=(12, 8, 0, 8),
             )
         ]
-        shell.frame.param.watch(lambda event: [output.darken(event.new) for output in self.outputs()], "dark_theme")
+        shell.frame.param.watch(lambda event: [output.darken(event.new) for _, output in self.outputs()], "dark_theme")
         pn.state.on_session_destroyed(lambda context: self.reading.close())
         self.warning = self.open(query)
 
     # ---- what the shell asks
 
     def open(self, query: dict[str, str]) -> str:
-        """Show the lesson and cell of a link.
+        """Show the lesson and idea of a link.
 
         Returns:
             A sentence about what was wrong in the link, or "".
         """
         at, problems = link.read(LINK, query, At(next(iter(lessons()))))
-        if self.reading is None or at.lesson != self.lesson.key or at.cell is None:
+        plain = at.idea is None and at.cell is None
+        if self.reading is None or at.lesson != self.lesson.key or plain:
             self.begin(lessons()[at.lesson])
-        if at.cell is not None:
-            self.reveal(at.cell)
+        if not plain:
+            self.reveal(idea_at(self.lesson, at.cell) if at.idea is None else at.idea - 1)
         return " ".join(problems.values())
 
     def show(self):
-        if not self.begun and self.shown > self.lesson.opening:  # a link's cell
-            self.reader.show(self.shown - 1)
         self.begun = True
-        self.reading.run_to(self.shown + 1)
+        self.reading.run_to(self.ahead())
         if self.warning:
             pn.state.notifications.warning(self.warning)  # it shows text, not markup
             self.warning = ""
-        for output in self.outputs():
-            output.resume()
+        self.rest()
 
     def hide(self):
-        for output in self.outputs():
+        for _, output in self.outputs():
             output.pause()
 
     def refresh(self):
         """Do nothing: this page has no readings."""
 
     def link(self) -> str:
-        at = At(self.lesson.key, self.shown)
+        at = At(self.lesson.key, self.shown + 1)
         return link.write(LINK, at, at)
 
     # ---- the way through a lesson
+
+    @property
+    def ideas(self) -> tuple[Idea, ...]:
+        """The ideas of the open lesson."""
+        return ideas_of(self.lesson)
 
     def in_turn(self, call: Callable[[], None]):
         """Call a slow UI update on the event loop when it is its turn."""
@@ -171,88 +179,104 @@ class Lessons:
         """Show a lesson from its start."""
         if self.reading:
             self.reading.close()
-        self.lesson, self.results, self.blocks, self.shown = lesson, {}, [], 0
+        self.lesson, self.results, self.blocks, self.screens, self.shown = lesson, {}, {}, {}, 0
         self.cells.clear()
         host = NotebookHost(self.later, app="?", lesson=True)
         self.reading = Reading(lesson, host, lambda index, result: self.on_result(host, index, result))
-        self.reveal(lesson.opening, scroll=False)
+        self.reveal(0)
 
     def step(self, by: int):
-        """Show one more cell (by = 1) or hide the last one (by = -1). After the last cell, open the next lesson."""
+        """Go to the next idea (by = 1) or the one before (by = -1). After the last one, open the next lesson."""
         keys = list(lessons())
         following = keys.index(self.lesson.key) + 1
-        if by > 0 and self.shown == len(self.lesson.cells):
-            if following < len(keys):
-                self.shell.go(f"?page=lessons&lesson={keys[following]}")
-        else:
+        if self.shown + by < len(self.ideas):
             self.reveal(self.shown + by)
+        elif following < len(keys):
+            self.shell.go(f"?page=lessons&lesson={keys[following]}")
 
-    def reveal(self, count: int, scroll: bool = True):
-        """Show the first `count` cells. Run them, and the next one while they are read."""
-        count = min(max(count, self.lesson.opening), len(self.lesson.cells))
-        before, self.shown = self.shown, count
-        for index in range(min(before, count), min(count, len(self.blocks))):
+    def reveal(self, idea: int):
+        """Show one idea. Run the cells up to it, and those of the next one while it is read."""
+        self.shown = idea = min(max(idea, 0), len(self.ideas) - 1)
+        self.far[self.lesson.key] = max(idea + 1, self.far.get(self.lesson.key, 0))
+        for other, screen in self.screens.items():
+            screen.visible = other == idea
+        if idea not in self.screens:
+            self.screens[idea] = pn.Column(**WIDE)
+            self.cells.append(self.screens[idea])
+            self.grow(self.reading, idea, self.ideas[idea].start)
+        for index in range(self.ideas[idea].start, self.ideas[idea].stop):
             self.in_turn(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
-        for index, block in enumerate(self.blocks):
-            block.visible = index < count
-        if self.growing is not self.reading:
-            self.grow(self.reading)
-        self.far[self.lesson.key] = max(count, self.far.get(self.lesson.key, 0))
-        for index in range(len(self.blocks)):
-            if output := self.output(index):
-                (output.resume if index < count else output.pause)()
-        self.tell(count)
-        if scroll and self.begun:
-            self.reader.show(min(before, count - 1) if count > before + 1 else count - 1)
+        self.rest()
+        self.tell()
         if self.begun:
-            self.later(lambda: self.reading.run_to(self.shown + 1))  # not before the text is on its way
+            self.reader.top()
+            self.later(lambda: self.reading.run_to(self.ahead()))  # not before the text is on its way
 
-    def grow(self, reading: Reading):
-        """Add the cells that must be shown. If the reader has begun, add one at a time: each blocks the event loop."""
-        if reading is not self.reading:
-            return
-        self.growing = None
-        while len(self.blocks) < self.shown:
-            index = len(self.blocks)
-            self.blocks.append(self.block(index))
-            self.cells.append(self.blocks[index])
-            self.in_turn(lambda index=index: self.fill(index))  # the text first, here too
+    def ahead(self) -> int:
+        """Return how many cells shall run: to the end of the next idea."""
+        return self.ideas[min(self.shown + 1, len(self.ideas) - 1)].stop
+
+    def grow(self, reading: Reading, idea: int, index: int):
+        """Add a cell to an idea, then the next. Later, one at a time: each blocks the event loop."""
+        while reading is self.reading and index < self.ideas[idea].stop:
+            self.blocks[index] = self.block(idea, index)
+            self.screens[idea].append(self.blocks[index])
+            self.in_turn(lambda index=index: self.fill(index))
+            index += 1
             if self.begun:
-                self.growing = reading
-                self.in_turn(lambda: self.grow(reading))
-                break
+                return self.in_turn(lambda index=index: self.grow(reading, idea, index))
 
-    def tell(self, count: int):
-        """Update the bar below and the list on the left."""
-        total, last = len(self.lesson.cells), self.lesson.key == list(lessons())[-1]
-        self.where.object = f"cell {count} of {total}"
-        self.progress.value = round(100 * count / total)
-        self.back.disabled = count <= self.lesson.opening
-        self.next.disabled = last and count == total
-        self.next.label = "Next lesson" if count == total and not last else "Next"
+    def rest(self):
+        """Let the outputs on screen compute, and no others."""
+        idea = self.ideas[self.shown]
+        for index, output in self.outputs():
+            (output.resume if idea.start <= index < idea.stop else output.pause)()
+
+    def tell(self):
+        """Update what is around the idea: where it is, its code, the bar below and the list on the left."""
+        at, total, number = self.shown + 1, len(self.ideas), int(self.lesson.key)
+        last = self.lesson.key == list(lessons())[-1]
+        self.place.html = f"<small>Lesson {number}, idea {at} of {total}</small>"
+        self.foot.html = foot(self.lesson, self.ideas[self.shown])
+        self.bars.html = bars(self.lesson.key, self.ideas, self.shown, self.far[self.lesson.key])
+        self.back.disabled = at == 1
+        self.next.disabled = last and at == total
+        self.next.label = "Next lesson" if at == total and not last else "Next"
         self.contents.html = listing(self.lesson.key, self.far)
 
-    def block(self, index: int) -> pn.Column:
+    def block(self, idea: int, index: int) -> pn.viewable.Viewable:
         """Make the component of one cell."""
         cell = self.lesson.cells[index]
-        name = f"cell-{index}"
         if not cell.code:
-            return pn.Column(prose_of(cell.source, name, self.shell.go), **WIDE)
-        code = "" if cell.folded else code_html(cell.source)
-        return pn.Column(prose(code, anchor=name), pn.Column(pn.pane.HTML(BUSY, **WIDE), **WIDE), **WIDE)
+            made = Text(
+                html=markdown_html(cell.source, live=True),
+                go=self.shell.go,
+                on_dial=lambda *move: self.on_dial(idea, *move),
+                on_light=lambda force: [output.light(force) for output in self.outputs_of(idea)],
+                **COLUMN,
+            )
+            made.dials = self.dials_of(idea)
+            return made
+        busy = [pn.pane.HTML(BUSY, **WIDE)] * (not is_setup(cell))
+        code = [prose(code_html(cell.source), margin=(0, 8))] * cell.open
+        return pn.Column(*code, pn.Column(*busy, **FIGURE), **WIDE)
 
     def on_result(self, host: NotebookHost, index: int, result: Result):
         """Keep the result of a cell that has run, and show it if the cell is on screen."""
         if self.reading and host is self.reading.host:  # else another lesson is open
             self.results[index] = result
-            if output := self.output(index):
+            if isinstance(output := result.shown, Output):
                 output.darken(self.shell.frame.dark_theme)
-            if index < self.shown:
-                self.in_turn(lambda: self.fill(index))
+                idea = idea_at(self.lesson, index + 1)
+                for control in output.dials.values():
+                    control.param.watch(lambda event: self.show_dials(idea), "value")
+                self.show_dials(idea)
+            self.in_turn(lambda: self.fill(index))
 
     def fill(self, index: int):
-        """Show the result of a cell beneath its code, if it has run."""
-        if index not in self.results or index >= len(self.blocks):
+        """Show the result of a cell that has run, if its idea is on screen."""
+        idea = self.ideas[self.shown]
+        if index not in self.results or index not in self.blocks or not idea.start <= index < idea.stop:
             return
         result, parts = self.results[index], []
         if result.problem:
@@ -262,35 +286,32 @@ class Lessons:
             parts.append(prose(f"<pre>{html.escape(result.text)}</pre>"))
         if result.shown is not None:
             parts.append(result.shown)
-        self.blocks[index][1][:] = parts
+        self.blocks[index][-1][:] = parts
 
-    def outputs(self) -> list[Output]:
-        """Return the outputs that are on screen."""
-        return [output for index in range(self.shown) if (output := self.output(index))]
+    # ---- what an idea's text and its figures share
 
-    def output(self, index: int) -> Output | None:
-        """Return the output of a cell, or None if it has not run or shows none."""
-        shown = self.results[index].shown if index in self.results else None
-        return shown if isinstance(shown, Output) else None
+    def outputs(self) -> list[tuple[int, Output]]:
+        """Return the outputs of the lesson, each with its cell."""
+        return [(i, result.shown) for i, result in self.results.items() if isinstance(result.shown, Output)]
 
+    def outputs_of(self, idea: int) -> list[Output]:
+        """Return the outputs of an idea."""
+        return [output for index, output in self.outputs() if self.ideas[idea].start <= index < self.ideas[idea].stop]
 
-def prose_of(source: str, anchor: str, go) -> Text:
-    """Return the component of a Markdown cell."""
-    return Text(html=markdown_html(source), anchor=anchor, go=go, sizing_mode="stretch_width", margin=(4, 8))
+    def dials_of(self, idea: int) -> dict[str, dict]:
+        """Return what the numbers in an idea's text say."""
+        outputs = reversed(self.outputs_of(idea))  # of two of one name, the first counts
+        return {name: dials.read(control) for output in outputs for name, control in output.dials.items()}
 
+    def show_dials(self, idea: int):
+        """Update the numbers in an idea's text."""
+        for index in range(self.ideas[idea].start, self.ideas[idea].stop):
+            made = self.blocks.get(index)
+            if isinstance(made, Text) and "data-dial" in made.html:
+                made.dials = self.dials_of(idea)
 
-def listing(current: str, far: dict[str, int]) -> str:
-    """Return the list of lessons as HTML.
-
-    Args:
-        current: key of the open lesson.
-        far: lesson -> the most cells seen.
-    """
-    rows = []
-    for lesson in lessons().values():
-        seen, total = far.get(lesson.key, 0), len(lesson.cells)
-        state = "read" if seen == total else f"{lesson.minutes} min"
-        here = ' aria-current="page"' if lesson.key == current else ""
-        link = f'<a href="?page=lessons&amp;lesson={lesson.key}"{here}>{html.escape(lesson.title)}</a>'
-        rows.append(f"<li>{link} <small>{state}</small></li>")
-    return f'<ol class="lessons">{"".join(rows)}</ol>'
+    def on_dial(self, idea: int, name: str, steps: int, value: float | None):
+        """Move a control by a number in the text."""
+        for output in self.outputs_of(idea):
+            if name in output.dials:
+                return dials.move(output.dials[name], steps, value)
