@@ -34,7 +34,7 @@ ERASE = {
     "minHeight": "36px",
     "padding": "4px 10px",
     "textTransform": "none",
-    "& .MuiIcon-root": {"fontSize": "1.1rem"},
+    "& .MuiIcon-root, & .material-icons": {"fontSize": "1.1rem !important"},
 }
 
 
