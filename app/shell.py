@@ -49,6 +49,7 @@ MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a pho
 SELECT = {
     "minWidth": "0",
     "maxWidth": MENU,
+    "& .MuiInputLabel-root, & legend": {"display": "none"},  # its name, for those who listen
     "color": "inherit !important",
     "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
@@ -58,6 +59,7 @@ SELECT = {
 TOOLBAR = {
     ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
     ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
+    ".MuiLinearProgress-root": {"display": "none"},  # it stands still: see `detach_busy`
     ".MuiToolbar-root a, .MuiToolbar-root .title *": {"color": "inherit !important"},
     "@media (max-width: 600px)": {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
@@ -110,6 +112,7 @@ class Shell:
             pmui.Column(sizing_mode="stretch_width"),
         )
         self.menu = pmui.Select(
+            label="Page",
             options={label: key for key, (label, _) in PAGES.items()},
             value=FIRST,
             size="small",
@@ -122,7 +125,8 @@ class Shell:
             header=[self.menu],
             main=[self.main],
             sidebar=[self.sidebar],
-            sidebar_width=320,
+            sidebar_width=304,
+            sidebar_resizable=False,
             theme_config={"light": mui("light"), "dark": mui("dark")},
             theme_toggle=True,
             dark_theme=query.get("theme") == "dark",

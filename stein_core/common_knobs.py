@@ -9,7 +9,13 @@ COMMON = (
     Knob("method.particles", 20, 1, MAX_CAPACITY, "integer", "particles", "number of active particles"),
     Knob("method.step_size", 0.05, 1e-5, 1000.0, "log", "step size", "step size of the optimiser"),
     Knob("kernel.name", "rbf", label="kernel", choices=KERNELS, help="how the influence falls with distance"),
-    Knob("bandwidth.rule", "median_log", label="bandwidth rule", choices=BANDWIDTHS, help="how sigma is chosen"),
+    Knob(
+        "bandwidth.rule",
+        "median_log",
+        label="reach of the kernel",
+        choices=BANDWIDTHS,
+        help="bandwidth.rule: how sigma is chosen",
+    ),
     Knob("bandwidth.factor", 1.0, 0.01, 100.0, "log", "bandwidth factor", "multiplies sigma"),
     Knob(
         "init.spread",

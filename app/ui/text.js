@@ -47,7 +47,10 @@ async function typeset(root) {
       span.className = display ? "display" : "inline";
       const drawn = math.tex2svg(tex, {display, em: 14, ex: 7, containerWidth: 80 * 14});
       Object.assign(span, {role: "img", ariaLabel: tex});
-      span.append(drawn.querySelector("svg") ?? drawn);
+      const picture = drawn.querySelector("svg") ?? drawn;
+      picture.ariaHidden = "true";
+      picture.removeAttribute("role");
+      span.append(picture);
       nameForces(span);
       parts.append(node.data.slice(at, match.index), span);
       at = match.index + match[0].length;

@@ -81,7 +81,10 @@ def mui(theme: str) -> dict:
             "MuiButton": {"defaultProps": {"disableElevation": True}, "styleOverrides": {"root": {"minHeight": 36}}},
             "MuiOutlinedInput": {"styleOverrides": {"notchedOutline": {"borderColor": c["edge"]}, "input": small}},
             "MuiMenuItem": {"styleOverrides": {"root": small}},
-            "MuiTooltip": {"styleOverrides": {"tooltip": {"fontSize": TYPE["label"]}}},
+            "MuiTooltip": {
+                "defaultProps": {"describeChild": True},
+                "styleOverrides": {"tooltip": {"fontSize": TYPE["label"]}},
+            },
             "MuiFormHelperText": {"styleOverrides": {"root": {"fontSize": TYPE["axis"]}}},
             "MuiPaper": {"styleOverrides": {"root": {"backgroundImage": "none"}}},
         },

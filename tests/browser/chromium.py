@@ -19,7 +19,8 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 
-PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180))  # seconds: what comes at once on a quiet machine may wait for a compile on a busy one
+# Seconds: what comes at once on a quiet machine may wait for a compile on a busy one.
+PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180))
 
 # Until Bokeh is idle, Panel's template lays a sheet over the page that takes the clicks.
 UNCOVERED = """(() => { const sheet = document.getElementById('loader');
@@ -146,6 +147,15 @@ class Tab:
         slider.focus()
         for _ in range(times):
             slider.press(keys)
+
+    def unfold(self, *titles: str):
+        """Open groups of the sidebar; without titles all that fold."""
+        heads = self.page.locator(".MuiAccordionSummary-root:visible")
+        for title in titles or heads.locator("b").all_inner_texts():
+            head = heads.filter(has_text=title).first
+            if head.get_attribute("aria-expanded") != "true":
+                head.click()
+        time.sleep(0.5)  # they slide open
 
     def pause(self):
         self.button("Pause").click()
