@@ -59,6 +59,7 @@ CSS = """
 .prose span.lights { font-weight: 700; text-decoration: underline 1px; text-underline-offset: 4px; border-radius: 4px; }
 .prose span.lights:is(:hover, :focus-visible, .lit) { text-decoration-thickness: 2px;
   background: color-mix(in srgb, currentColor 8%, transparent); }
+.prose g.lights { pointer-events: bounding-box; }
 .prose .lights > .ground { fill: currentColor; stroke: none; opacity: 0; }
 .prose .lights:is(:hover, :focus-visible, .lit) > .ground { opacity: .08; }
 .prose .dial { display: inline-block; padding: 0 3px; line-height: 1.45; font-weight: 700; cursor: ew-resize;
