@@ -73,16 +73,17 @@ def stage(
     return LiveStage(setup, sliders, marks, metrics, play)
 
 
-def chart(draw: Callable[..., Any], title: str = "", **controls: tuple | list) -> Chart:
+def chart(draw: Callable[..., Any], title: str = "", equal: bool = False, **controls: tuple | list) -> Chart:
     """Return a figure that is drawn again when a control moves.
 
     Args:
         draw: draw(**values) returns a HoloViews element or a Bokeh figure. It runs on a thread of its own.
         title: heading of the figure.
+        equal: whether both axes share a unit; then they show all that is drawn.
         controls: name=(low, high, default) for a slider (in whole numbers if all three are whole),
             name=(low, high, default, "log") for a logarithmic one, name=[options] for a select.
     """
-    return Chart(draw, title, controls)
+    return Chart(draw, title, controls, equal)
 
 
 def colour(name: str) -> str:

@@ -15,20 +15,28 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.io.doc import patch_curdoc
-from bokeh.models import Plot
+from bokeh.models import DataRange1d, Line, LinearColorMapper, Plot
 from bokeh.plotting import figure
 
+from app.lesson import dials
+from app.lesson.around import bars, foot, listing
 from app.lesson.bokeh_update import take_over
-from app.lesson.chart import IDLE, Chart, control
+from app.lesson.chart import IDLE, SHADES, Chart, control
 from app.lesson.host import NotebookHost, use_host
+from app.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
+from app.lesson.output import Output
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
-from app.notebook import chart, hidden, stage, steps, table
+from app.notebook import chart, colour, hidden, shades, stage, steps, table
+from app.pages.lessons import LINK, At
 from app.pages.notation import SYMBOLS, everything, symbols
 from app.pages.references import CORRECTIONS
 from app.pages.start import SENTENCES, front
 from app.shell import PAGES, fields, page_of
 from app.stage.setup import Setup
-from app.ui.text import markdown_html
+from app.ui import link as links
+from app.ui.colours import look_of
+from app.ui.text import Text, markdown_html
+from app.ui.theme import TOKENS
 from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.cli.main import main
 
@@ -68,6 +76,7 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
     assert '"black"' not in code and '"white"' not in code, (
         "what is drawn has to be seen in the dark theme and in the light one"
     )
+    assert not re.search(r"#[0-9a-fA-F]{6}", code), "a method's colour is `colour(name)`: it changes with the theme"
     for cell in cells_of(path, "markdown"):
         source = "".join(cell["source"])
         try:  # Panel pastes it like this into the script that it serves
@@ -75,6 +84,41 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
                 ast.parse(f'"""{source}"""')
         except SyntaxError:
             pytest.fail(rf"no \u, \x, \N or triple quotes in text: `panel serve` would not start. In: {source[:200]}")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+def test_each_idea_is_a_question_with_one_figure(path):
+    lesson = read_lesson(path)
+    ideas = ideas_of(lesson)
+    assert ideas[0].question == lesson.question and 4 <= len(ideas) <= 9
+    assert [idea.start for idea in ideas] == [0, *[idea.stop for idea in ideas[:-1]]]
+    assert ideas[-1].stop == len(lesson.cells)
+    for idea in ideas:
+        cells = lesson.cells[idea.start : idea.stop]
+        assert idea.question.endswith("?") and not cells[0].code
+        figures = [c for c in cells if c.code and c.source.endswith(".servable()") and "hidden(" not in c.source]
+        assert len(figures) <= 1, idea.question
+        words = [len(cell.source.split()) for cell in cells if not cell.code]
+        assert words[0] < 130 or not figures, "the text before a figure leaves room for it"
+        names = [name for cell in cells if not cell.code for name in re.findall(r"\]\(scrub:([^)]+)\)", cell.source)]
+        for name in names:  # a number in the text moves a control of the same idea's figure
+            assert f'"{name}"' in figures[0].source or f"{name}=" in figures[0].source, name
+    captions = sum(cell.source.startswith("> ") for cell in lesson.cells)
+    assert captions >= 2
+    if path.name[:2] in ("02", "03", "07"):
+        assert "](scrub:" in str(lesson.cells) and "](lights:repulse)" in str(lesson.cells)
+
+
+def test_lessons_one_to_four_say_why_the_variance_collapses():
+    said = "".join(cell.source for key in ("02", "04") for cell in lessons()[key].cells if not cell.code)
+    for sentence in (
+        "So push against pull falls with $s^2$",
+        "all true draws are about equally far apart",
+        "the bandwidth makes every neighbour count the same, $1/n$",
+        "Every push is equally small",
+        "\\text{variance} = s^2 \\approx \\frac{\\ln n}{d}",
+    ):
+        assert sentence in said, sentence
 
 
 @pytest.mark.long
@@ -167,6 +211,103 @@ def test_a_closed_reading_runs_nothing_more():
     assert len(told) <= 1
 
 
+# ---- ideas
+
+
+def lesson_of(*cells, question="Q?"):
+    return Lesson(
+        "99", "T", 1, question, tuple(Cell(not c.startswith(("#", "text", ">")), c) for c in cells), NOTEBOOKS[0]
+    )
+
+
+OPENING = "# T\n\n**Q?**\n\ntext"
+
+
+def test_a_heading_begins_an_idea_and_the_setup_is_not_shown():
+    one = lesson_of(OPENING, "import x\n\nstart()", "a = 1\nb = 2", "> caption", "## Why?\n\ntext", "c", "text", "d\ne")
+    first, second = ideas_of(one)
+    assert (first.question, first.start, first.stop) == ("Q?", 0, 4)
+    assert (second.question, second.start, second.stop) == ("Why?", 4, 8)
+    assert first.code == "a = 1\nb = 2" and first.lines == 2 and second.code == "c\n\nd\ne"
+    assert [is_setup(cell) for cell in one.cells].index(True) == 1 and shown_source(one, 0) == "# Q?\n\ntext"
+    assert [idea_at(one, count) for count in (0, 1, 4, 5, 8, 99)] == [0, 0, 0, 1, 1, 1]
+
+
+def test_code_that_gives_a_solution_away_stays_hidden_and_code_that_is_the_lesson_is_text():
+    cells = (Cell(False, "# T"), Cell(True, "a"), Cell(True, "b", folded=True), Cell(True, "c", open=True))
+    assert ideas_of(Lesson("99", "T", 1, "Q?", cells))[0].code == "a"
+    assert any(cell.open for cell in lessons()["05"].cells)
+
+
+def test_links_of_a_lesson_old_and_new():
+    read = lambda **query: links.read(LINK, query, At("01"))  # noqa: E731
+    assert read(lesson="2", idea="3") == (At("02", 3), {}) and read(lesson="02", cell="5") == (At("02", None, 5), {})
+    assert links.write(LINK, At("02", 3), At("02", 3)) == "lesson=02&idea=3"
+    assert "no lesson" in read(lesson="99")[1]["lesson"]
+
+
+def test_what_is_around_an_idea():
+    one = lesson_of(OPENING, "a\nb", "## <Why>?", "c", "## How?")
+    code = foot(one, ideas_of(one)[0])
+    assert "Show code <small>2 lines" in code and "<details open" not in code and 'data-remember="code"' in code
+    assert f"jupyter lab notebooks/{NOTEBOOKS[0].name}" in code and f'download="{NOTEBOOKS[0].name}"' in code
+    assert "Show code" not in foot(one, ideas_of(one)[2])
+    row = bars("99", ideas_of(one), shown=1, far=2)
+    assert row.count("<a ") == 3 and row.count("aria-current") == 1 and row.count('class="seen"') == 1
+    assert "idea=2" in row and "&lt;Why&gt;?" in row
+    done = listing("02", {"01": len(ideas_of(lessons()["01"]))})
+    assert done.count("✓") == 1 and done.count("aria-current") == 1
+
+
+# ---- numbers and words of a text
+
+
+def test_a_number_and_a_word_of_a_text_are_live_on_the_page_and_plain_elsewhere():
+    source = (
+        "[20](scrub:method.particles) feel the [push *of all*](lights:repulse), see [here](?page=wave) [x](lights:b)"
+    )
+    live, plain = markdown_html(source, live=True), markdown_html(source)
+    assert '<span data-dial="method.particles">20</span>' in live
+    assert 'class="lights repulse" data-lights="repulse" role="button" tabindex="0">push <em>of all</em></span>' in live
+    assert "data-" not in plain and 'class="repulse">push' in plain and "<span>20</span>" in plain
+    for made in (live, plain):
+        assert '<a href="?page=wave">here</a>' in made and '<a href="lights:b">x</a>' in made
+
+
+def test_a_text_tells_what_was_dragged_and_lit():
+    told = []
+    made = Text(on_dial=lambda *move: told.append(move), on_light=told.append)
+    for message in ({"dial": "n", "steps": 2}, {"dial": "n", "value": 30.0}, {"light": "attract"}, {"light": "other"}):
+        made._handle_msg(message)
+    assert told == [("n", 2, None), ("n", 0, 30.0), "attract"]
+
+
+@pytest.mark.parametrize("jupyter", [True, False])
+def test_a_number_reads_and_moves_its_control(jupyter):
+    whole, even = control("n_all", (2, 40, 20), jupyter), control("slope", (0.2, 1.2, 0.5), jupyter)
+    log, choice = control("alpha", (0.01, 10.0, 1.0, "log"), jupyter), control("rule", ["a", "b", "c"], jupyter)
+    assert dials.read(whole) == {"label": "n all", "value": 20, "low": 2, "high": 40, "text": "20"}
+    assert dials.read(choice)["value"] == 0 and dials.read(choice)["text"] == "a"
+    for made, steps_, value, expected in (
+        (whole, 3, None, 23), (whole, 99, None, 40), (whole, 0, 7.2, 7), (whole, 0, -1e9, 2), (even, 1, None, 0.51),
+        (log, 0, 9999.0, 10.0), (log, -1, None, 7.94), (choice, 2, None, "c"), (choice, 0, 1.0, "b"),
+    ):  # fmt: skip
+        dials.move(made, steps_, value)
+        assert made.value == (pytest.approx(expected) if isinstance(expected, float) else expected)
+    assert type(whole.value) is int
+
+
+def test_a_word_lights_the_arrows_of_a_stage_and_a_number_moves_its_knob():
+    made = stage("target=gaussian&methods=svgd", sliders=("method.particles", "method.alpha"))
+    made.light("repulse")
+    assert made.stage.lit == "repulse"
+    made.light("")
+    assert made.stage.lit == ""
+    dials.move(made.dials["method.particles"], 0, 33.0)
+    assert made.knobs["method.particles"].value == 33
+    Output().light("attract")  # what has no arrows has nothing to light
+
+
 # ---- outputs
 
 
@@ -210,6 +351,39 @@ def test_a_figure_of_holoviews_is_painted_without_webgl():
     assert made.settle() == ""
     plots = list(made.figure[0].object.select({"type": Plot}))
     assert len(plots) == 2 and {plot.output_backend for plot in plots} == {"canvas"}
+
+
+def test_a_figure_has_the_colours_of_the_theme_before_and_after_a_drawing():
+    light, dark = look_of("smi").colour, look_of("smi").dark
+    assert colour("smi") == light and colour("attract") == TOKENS["light"]["attract"]
+    with pytest.raises(ValueError, match="smj"):
+        colour("smj")
+
+    def draw(height):
+        image = hv.Image(np.eye(3)).opts(cmap=shades())
+        return image * hv.Curve([0, height]).opts(color=colour("smi"))
+
+    def seen():
+        root = made.figure[0].object
+        palettes = [list(scale.palette) for scale in root.select({"type": LinearColorMapper})]
+        return {line.line_color for line in root.select({"type": Line})}, palettes
+
+    made = chart(draw, height=(0.0, 2.0, 1.0))
+    assert made.settle() == "" and seen() == ({light}, [SHADES["light"]])
+    made.darken(True)
+    assert seen() == ({dark}, [SHADES["dark"]])
+    made.controls["height"].value = 2.0
+    assert made.settle() == "" and seen() == ({dark}, [SHADES["dark"]])
+    made.darken(False)
+    assert seen() == ({light}, [SHADES["light"]])
+
+
+def test_a_chart_has_no_tools_readable_text_and_if_asked_one_unit():
+    made = chart(lambda: hv.Image(np.eye(3)) * hv.Ellipse(0, 0, 1), equal=True)
+    assert made.settle() == ""
+    plot = made.figure[0].object
+    assert plot.toolbar_location is None and plot.axis[0].major_label_text_font_size == "13px" and plot.match_aspect
+    assert isinstance(plot.x_range, DataRange1d) and isinstance(plot.y_range, DataRange1d)
 
 
 def test_a_chart_leaves_the_pages_of_others_alone():

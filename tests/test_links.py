@@ -90,7 +90,11 @@ PAGES = {
     "lessons": (
         lambda: lessons.LINK,
         lessons.At,
-        {"lesson": st.sampled_from(list(lessons.lessons())), "cell": st.integers(0, 99)},
+        {
+            "lesson": st.sampled_from(list(lessons.lessons())),
+            "idea": st.integers(0, 99),
+            "cell": st.integers(0, 99),
+        },
         lessons.At("01"),
     ),
     "looks": (

@@ -14,7 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.document import Document
 from bokeh.model import Model
-from bokeh.models import GridPlot, LinearColorMapper, Plot
+from bokeh.models import DataRange1d, GridPlot, LinearColorMapper, Plot
 from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import take_over
@@ -44,9 +44,9 @@ class Chart(Output):
         problem: why the last drawing failed, or "".
     """
 
-    def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list]):
+    def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list], equal: bool = False):
         super().__init__()
-        self.draw, self.problem, self.dark = draw, "", False
+        self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
         self.controls = self.dials = {
             name: control(name, values, self.host.jupyter) for name, values in controls.items()
         }
@@ -90,7 +90,7 @@ class Chart(Output):
                     break
             try:
                 with background_work(lambda: self.closed or STOPPING.is_set()):
-                    figure, self.problem = rendered(self.draw(**values)), ""
+                    figure, self.problem = rendered(self.draw(**values), self.equal), ""
             except Cancelled:
                 continue
             except Exception as error:
@@ -172,11 +172,12 @@ def control(name: str, values: tuple | list, jupyter: bool):
     return kit.FloatSlider(start=low, end=high, value=default, step=round((high - low) / 100, 6), **shared)
 
 
-def rendered(drawn: Any) -> Model:
+def rendered(drawn: Any, equal: bool = False) -> Model:
     """Return the Bokeh model of a drawing, as wide as the page.
 
     Args:
         drawn: what `draw` returned, a HoloViews element or a Bokeh model.
+        equal: whether both axes share a unit; then they show all that is drawn.
     """
     if not isinstance(drawn, Model):
         with _holoviews:
@@ -191,6 +192,9 @@ def rendered(drawn: Any) -> Model:
         plot.toolbar_location = None
         if isinstance(plot, figure):
             dress(plot)
+        if equal:
+            plot.x_range, plot.y_range = DataRange1d(range_padding=0), DataRange1d(range_padding=0)
+            plot.match_aspect = True
     if isinstance(drawn, GridPlot):
         drawn.toolbar_location = None
     if drawn.sizing_mode is None:

@@ -48,8 +48,18 @@ def is_setup(cell: Cell) -> bool:
     return cell.code and "start()" in cell.source.splitlines()
 
 
+def shown_source(lesson: Lesson, index: int) -> str:
+    """Return the Markdown of a cell as the page shows it: the opening has the lesson's question as its heading."""
+    opening = f"# {lesson.title}\n\n**{lesson.question}**"
+    return (
+        lesson.cells[index].source.replace(opening, f"# {lesson.question}")
+        if index == 0
+        else lesson.cells[index].source
+    )
+
+
 def _idea(lesson: Lesson, start: int, stop: int) -> Idea:
     cells = lesson.cells[start:stop]
-    heading = cells[0].source.strip().partition("\n")[0] if cells else ""
+    heading = cells[0].source.strip().partition("\n")[0] if start else lesson.question
     code = [cell.source.strip() for cell in cells if cell.code and not (cell.folded or cell.open or is_setup(cell))]
     return Idea(heading.lstrip("# "), start, stop, "\n\n".join(code))

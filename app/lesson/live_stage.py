@@ -68,15 +68,14 @@ class LiveStage(Output):
         self.onward = pn.pane.HTML("", margin=(10, 8))
         self.knobs = self.dials = {name: widget(all_knobs()[name], self.on_knob, kit) for name in sliders}
         for made in self.knobs.values():
-            made.param.update(width=280, min_width=180, max_width=290)
+            made.param.update(width=220, min_width=160, max_width=240)
             if kit is pmui:  # a slider of the other kit's hands its styles on to its parts
-                made.styles = {"flex": "1 1 180px"}
+                made.styles = {"flex": "1 1 160px"}
         self.show_knobs({name: setup.knobs.get(name, all_knobs()[name].default) for name in self.knobs})
         self.show_link()
-        wide = {"sizing_mode": "stretch_width", "align_items": "center"}
-        self.extend(
-            [pn.FlexBox(self.play, *others, self.onward, **wide), pn.FlexBox(*self.knobs.values(), **wide), self.stage]
-        )
+        row = pn.FlexBox(self.play, *others, *self.knobs.values(), self.onward, align_items="center")
+        row.sizing_mode = "stretch_width"
+        self.extend([row, self.stage])
 
     def prepare(self) -> None:
         """Compile the programs of the stage, on the calling thread."""

@@ -14,7 +14,7 @@ from panel.custom import JSComponent
 from app.lesson import dials
 from app.lesson.around import CSS, bars, foot, listing
 from app.lesson.host import NotebookHost
-from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup
+from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
 from app.lesson.output import Output, prose
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import TURNS
@@ -26,7 +26,7 @@ from stein_core.errors import short
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 COLUMN = {"sizing_mode": "stretch_width", "margin": (0, 8), "lesson": True}
-FIGURE = {**WIDE, "styles": {"max-width": "1000px", "margin": "4px auto"}}
+FIGURE = {**WIDE, "styles": {"width": "100%", "max-width": "1000px", "margin": "4px auto"}}
 BAR = {
     "position": "sticky",
     "bottom": "0",
@@ -99,9 +99,9 @@ class Lessons:
         self.blocks: dict[int, pn.viewable.Viewable] = {}  # cell -> its component
         self.screens: dict[int, pn.Column] = {}  # idea -> what it shows
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
-        self.contents = Text(html="", go=shell.go, stylesheets=[CSS], margin=(4, 0), sizing_mode="stretch_width")
+        self.contents = Text(html="", go=shell.go, stylesheets=[CSS], margin=(4, 8), sizing_mode="stretch_width")
         self.place, self.foot = Text(html="", **COLUMN), Text(html="", stylesheets=[CSS], **COLUMN)
-        self.bars = Text(html="", go=shell.go, stylesheets=[CSS], **WIDE)
+        self.bars = Text(html="", go=shell.go, stylesheets=[CSS], sizing_mode="stretch_width", margin=(4, 0))
         self.cells = pn.Column(**WIDE)
         act = {"width": 112, "margin": (8, 4)}
         self.back = pmui.Button(
@@ -111,11 +111,11 @@ class Lessons:
             label="Next", end_icon="chevron_right", on_click=lambda event: self.step(1), **{**act, "width": 150}
         )
         self.sidebar = [
-            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 10)),
+            pmui.Typography("Lessons", variant="subtitle2", margin=(4, 18)),
             self.contents,
-            Text(html=HELP, margin=(8, 10)),
+            Text(html=HELP, margin=(8, 18)),
         ]
-        buttons = pn.Row(self.back, self.bars, self.next, **{**FIGURE, "styles": {**FIGURE["styles"], "width": "100%"}})
+        buttons = pn.Row(self.back, self.bars, self.next, **FIGURE)
         self.main = [
             pn.Column(
                 self.reader,
@@ -236,7 +236,7 @@ class Lessons:
         """Update what is around the idea: where it is, its code, the bar below and the list on the left."""
         at, total, number = self.shown + 1, len(self.ideas), int(self.lesson.key)
         last = self.lesson.key == list(lessons())[-1]
-        self.place.html = f"<small>Lesson {number}, idea {at} of {total}</small>"
+        self.place.html = f"<small>Lesson {number}, {html.escape(self.lesson.title)}: idea {at} of {total}</small>"
         self.foot.html = foot(self.lesson, self.ideas[self.shown])
         self.bars.html = bars(self.lesson.key, self.ideas, self.shown, self.far[self.lesson.key])
         self.back.disabled = at == 1
@@ -249,7 +249,7 @@ class Lessons:
         cell = self.lesson.cells[index]
         if not cell.code:
             made = Text(
-                html=markdown_html(cell.source, live=True),
+                html=markdown_html(shown_source(self.lesson, index), live=True),
                 go=self.shell.go,
                 on_dial=lambda *move: self.on_dial(idea, *move),
                 on_light=lambda force: [output.light(force) for output in self.outputs_of(idea)],

@@ -59,6 +59,7 @@ CSS = """
 .prose span.lights { font-weight: 700; text-decoration: underline 1px; text-underline-offset: 4px; border-radius: 4px; }
 .prose span.lights:is(:hover, :focus-visible, .lit) { text-decoration-thickness: 2px;
   background: color-mix(in srgb, currentColor 8%, transparent); }
+.prose g.lights { pointer-events: bounding-box; }
 .prose .lights > .ground { fill: currentColor; stroke: none; opacity: 0; }
 .prose .lights:is(:hover, :focus-visible, .lit) > .ground { opacity: .08; }
 .prose .dial { display: inline-block; padding: 0 3px; line-height: 1.45; font-weight: 700; cursor: ew-resize;
@@ -92,25 +93,20 @@ FORCES = ("attract", "repulse")
 def _opened(self, tokens, index, options, env):
     """Open a link, a word that lights arrows, or a number that can be dragged."""
     kind, _, name = tokens[index].attrGet("href").partition(":")
-    live = env.get("live")
+    live, facts = env.get("live"), None
     if kind == "lights" and name in FORCES:
-        facts = f'class="lights {name}" data-lights="{name}" role="button" tabindex="0"' if live else f'class="{name}"'
+        facts = (
+            f' class="lights {name}" data-lights="{name}" role="button" tabindex="0"' if live else f' class="{name}"'
+        )
     elif kind == "scrub":
-        facts = f'data-dial="{html.escape(name)}"' if live else ""
-    else:
-        return self.renderToken(tokens, index, options, env)
-    return f"<span {facts}>".replace(" >", ">")
+        facts = f' data-dial="{html.escape(name)}"' if live else ""
+    env.setdefault("spans", []).append(facts is not None)
+    return self.renderToken(tokens, index, options, env) if facts is None else f"<span{facts}>"
 
 
 def _closed(self, tokens, index, options, env):
     """Close what `_opened` has opened."""
-    depth, at = 1, index
-    while depth:
-        at -= 1
-        depth += (tokens[at].type == "link_close") - (tokens[at].type == "link_open")
-    if tokens[at].attrGet("href").partition(":")[0] in ("lights", "scrub"):
-        return "</span>"
-    return self.renderToken(tokens, index, options, env)
+    return "</span>" if env["spans"].pop() else self.renderToken(tokens, index, options, env)
 
 
 _markdown.add_render_rule("link_open", _opened)

@@ -2,9 +2,9 @@
 once.
 
 With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h =
-100; or there are eight, who run all of lesson 9 at once, every ten seconds. The visitors are websocket clients that
-acknowledge every picture at once. Printed: pictures per second of each, the time from a slider's move to its picture,
-and what the server takes. Clients and server share this machine.
+100; or there are eight, who go through lesson 9 at once, and on every ten seconds. The visitors are websocket clients
+that acknowledge every picture at once. Printed: pictures per second of each, the time from a slider's move to its
+picture, and what the server takes. Clients and server share this machine.
 """
 
 import argparse
@@ -28,7 +28,7 @@ JOBS = {
     ),
     "nuts": ("?page=wave&methods=map&width=30", ["Compute NUTS here"]),
     "networks": ("?page=wave&methods=svgd,smi,vi&width=100", []),
-    "lessons": ("?page=lessons&lesson=09", ["Restart", "Run all"]),
+    "lessons": ("?page=lessons&lesson=09", 6 * ["Next"]),
 }
 
 

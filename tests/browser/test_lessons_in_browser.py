@@ -30,8 +30,11 @@ def open_page(chromium, server):
         tab.close()
 
 
-def at_cell(tab, text):
-    tab.page.get_by_text(text, exact=True).wait_for()
+LIT = """[...Bokeh.documents].flatMap(d => [...d._all_models.values()]).map(m => m.lit).find(v => v !== undefined)"""
+
+
+def at_idea(tab, text):
+    tab.page.get_by_text(text).wait_for()
 
 
 def play(tab):
@@ -41,20 +44,24 @@ def play(tab):
     tab.wait("window.steinlab.step[0] > 5")
 
 
-def next_cell(tab):
+def next_idea(tab):
     tab.page.get_by_role("button", name="Next", exact=True).click()
+
+
+def onward(tab):
+    """The link to page Particles that is on screen."""
+    return tab.page.get_by_role("link", name="Open in Particles").locator("visible=true").first
 
 
 def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page):
     tab = open_page()
     tab.page.get_by_role("img", name="Particles of SVGD").wait_for()
     tab.page.get_by_role("link", name="Start with lesson 1").click()
-    tab.page.wait_for_url("**page=lessons&lesson=01&cell=2")
-    at_cell(tab, "cell 2 of 13")
+    tab.page.wait_for_url("**page=lessons&lesson=01&idea=1")
+    at_idea(tab, "idea 1 of 4")
+    tab.page.get_by_role("heading", name="What does SVGD do when there is one particle only?").wait_for()
     tab.page.get_by_role("img", name="n", exact=True).first.wait_for()  # a formula
-    for cell in range(3, 6):
-        next_cell(tab)
-        at_cell(tab, f"cell {cell} of 13")
+    assert tab.page.get_by_text("from app.notebook import").count() == 0  # the setup is not shown
     tab.wait("window.steinlab && window.steinlab.step[0] === 0")
     start = [row[:2] for row in tab.rows()][0]
     time.sleep(1)
@@ -63,78 +70,137 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     )  # far from the top, and waiting
     play(tab)
     assert np.linalg.norm(np.subtract(tab.rows()[0][:2], start)) > 0.1
-    before = tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")
+    before = onward(tab).get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
     end = time.monotonic() + PATIENCE
-    while (link := tab.page.get_by_role("link", name="Open in Particles").get_attribute("href")) == before:
+    while (link := onward(tab).get_attribute("href")) == before:
         assert time.monotonic() < end
         time.sleep(0.1)
     assert "method.alpha" in link and "methods=svgd,map" in link
-    for cell in range(6, 9):
-        next_cell(tab)
-        at_cell(tab, f"cell {cell} of 13")
-    next_cell(tab)
+    next_idea(tab)
+    at_idea(tab, "idea 2 of 4")
+    tab.page.locator("caption", has_text="One particle after 500 steps").wait_for()
+    next_idea(tab)
     tab.page.get_by_role("slider", name="width").wait_for()
     tab.wait(f"({DATA})().length > 2")
     drawn = tab.page.evaluate(DATA)
     tab.slide("width", "ArrowRight", 10)
     tab.page.wait_for_function(f"before => JSON.stringify(({DATA})()) !== before", arg=str(drawn).replace(" ", ""))
-    for cell in range(10, 14):
-        next_cell(tab)
-        at_cell(tab, f"cell {cell} of 13")
+    next_idea(tab)
+    at_idea(tab, "idea 4 of 4")
     tab.page.get_by_text("Solution", exact=True).click()
     tab.page.get_by_text("Raise alpha and they part").wait_for()
     tab.page.get_by_role("button", name="Next lesson").wait_for()
     with tab.context.expect_page() as popup:
-        tab.page.get_by_role("link", name="Open in Particles").last.click()
+        onward(tab).click()
     popup.value.wait_for_function("window.steinlab && window.steinlab.frames > 0")
     assert popup.value.evaluate("window.steinlab.count") == [2]
     popup.value.close()
+    tab.page.get_by_role("button", name="Next lesson").click()
+    tab.page.wait_for_url("**lesson=02&idea=1")
 
 
-def test_a_link_runs_what_is_before_its_cell_and_keys_go_on(open_page):
-    tab = open_page("?page=lessons&lesson=02&cell=5")
-    tab.wait("window.steinlab && window.steinlab.frames > 0")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    sync_api.expect(tab.page.locator("#cell-4")).to_be_in_viewport()
-    sync_api.expect(tab.page.locator("#cell-0")).not_to_be_in_viewport()
-    table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
-    for key, cell in (("n", 6), ("Shift+Enter", 7), ("p", 6), ("n", 7)):
-        tab.page.keyboard.press(key)
-        tab.page.wait_for_url(f"**cell={cell}")
-        table.wait_for(state="visible" if cell == 7 else "hidden")
-    tab.button("Restart").click()
-    tab.page.wait_for_url("**cell=2")
-    tab.page.get_by_role("link", name="One particle is gradient ascent").click()
-    tab.page.wait_for_url("**lesson=01&cell=2")
-    tab.page.go_back()
-    tab.page.wait_for_url("**lesson=02&cell=2")
-    at_cell(tab, "cell 2 of 14")
-
-
-def test_a_link_follows_its_cell_until_the_reader_does_something(open_page):
-    """A figure gets its height late, and before that the page may be too short to bring the cell to its top."""
+def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = open_page("?page=lessons&lesson=02&cell=5")
+    tab = open_page("?page=lessons&lesson=2&idea=2")
+    table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
+    table.wait_for()
+    assert tab.page.evaluate("!window.steinlab?.frames")  # the stage of idea 1 was never shown
+    for key, idea in (("n", 3), ("ArrowRight", 4), ("ArrowLeft", 3), ("p", 2), ("Shift+Enter", 3), ("p", 2)):
+        tab.page.keyboard.press(key)
+        tab.page.wait_for_url(f"**idea={idea}")
+        table.wait_for(state="visible" if idea == 2 else "hidden")
+        assert tab.page.get_by_role("heading", level=2).locator("visible=true").count() == 1
+    next_idea(tab)
+    slope = tab.page.get_by_role("slider", name="slope").last
+    slope.press("ArrowRight")  # a slider's own key
+    tab.page.wait_for_url("**idea=3")
+    tab.page.locator(".main-content").evaluate("node => node.scrollTo(0, 9999)")
+    tab.page.get_by_role("link", name="Idea 4").click()
+    tab.page.wait_for_url("**idea=4")
+    expect(tab.page.get_by_role("heading", level=2).locator("visible=true")).to_be_in_viewport()
+    tab.page.get_by_role("link", name="One particle is gradient ascent").click()
+    tab.page.wait_for_url("**lesson=01&idea=1")
+    tab.page.go_back()
+    tab.page.wait_for_url("**lesson=02&idea=4")
+    at_idea(tab, "idea 4 of 5")
+
+
+def test_an_old_link_to_a_cell_opens_the_idea_that_holds_it(open_page):
+    tab = open_page("?page=lessons&lesson=02&cell=6")
+    tab.page.wait_for_url("**lesson=02&idea=2")
+    at_idea(tab, "idea 2 of 5")
+
+
+def test_code_is_folded_and_stays_as_the_reader_left_it(open_page):
+    tab = open_page("?page=lessons&lesson=02&idea=2")
+    code = tab.page.get_by_text("def settled(")
+    fold = tab.page.get_by_text("Show code")
+    fold.wait_for()
+    assert not code.is_visible()
+    fold.click()
+    code.wait_for()
+    next_idea(tab)
+    tab.page.get_by_text("def draw(slope)").wait_for()
+    tab.page.wait_for_url("**idea=3")
+    tab.page.reload()
+    tab.page.get_by_text("def draw(slope)").wait_for()
+    tab.page.get_by_text("Show code").click()
+    tab.page.get_by_text("Open in Jupyter").click()
+    tab.page.get_by_text("jupyter lab notebooks/02_attraction_and_repulsion.ipynb").wait_for()
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("link", name="Download the notebook").click()
+    assert download.value.suggested_filename == "02_attraction_and_repulsion.ipynb"
+
+
+def test_a_number_in_the_text_is_a_slider_of_the_figure(open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = open_page("?page=lessons&lesson=02&idea=1")
     tab.wait("window.steinlab && window.steinlab.frames > 0")
-    first, figure = tab.page.locator("#cell-0"), tab.page.locator(".stage").first
-    expect(first).not_to_be_in_viewport()
-    tab.page.locator(".main-content").evaluate(
-        "node => node.style.overflowAnchor = 'none'"
-    )  # the browser does not help
-    time.sleep(4)  # the page is at rest
-    figure.evaluate("node => node.style.display = 'none'")
-    expect(first).to_be_in_viewport()
-    time.sleep(4)
-    figure.evaluate("node => node.style.display = ''")
-    expect(first).not_to_be_in_viewport()
-    time.sleep(2)  # it has scrolled to the end
-    figure.evaluate("node => node.style.display = 'none'")
-    expect(first).to_be_in_viewport()
-    tab.page.keyboard.press("Shift")
-    figure.evaluate("node => node.style.display = ''")
-    time.sleep(1)
-    expect(first).to_be_in_viewport(timeout=100)
+    number = tab.page.locator("[data-dial='method.particles']")
+    slider = tab.page.locator("input[type=range]").last  # of the knob
+    expect(number).to_have_attribute("aria-valuenow", "30")
+    number.focus()
+    number.press("ArrowRight")
+    expect(number).to_have_attribute("aria-valuenow", "31")
+    expect(slider).to_have_attribute("aria-valuenow", "31")
+    tab.wait("window.steinlab.count[0] === 31")
+    box = number.bounding_box()
+    x, y = box["x"] + 5, box["y"] + box["height"] / 2
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x - 20, y)
+    tab.page.mouse.move(x - 61, y)
+    tab.page.mouse.up()
+    expect(number).to_have_attribute("aria-valuenow", "21")
+    number.click()
+    tab.page.keyboard.type("12")
+    tab.page.keyboard.press("Enter")
+    expect(slider).to_have_attribute("aria-valuenow", "12")
+    expect(number).to_have_text("12")
+    tab.wait("window.steinlab.count[0] === 12")
+    tab.slide("particles", "ArrowRight", 1)  # and the other way round
+    expect(number).to_have_text("13")
+    tab.page.wait_for_url("**idea=1")
+
+
+def test_words_and_terms_of_a_formula_light_their_arrows(open_page):
+    tab = open_page("?page=lessons&lesson=02&idea=1")
+    tab.wait("window.steinlab && window.steinlab.frames > 0")
+    word = tab.page.get_by_role("button", name="repulsion", exact=True).first
+    word.hover()
+    tab.wait(f"{LIT} === 'repulse'")
+    tab.page.mouse.move(2, 400)
+    tab.wait(f"{LIT} === ''")
+    word.focus()
+    tab.wait(f"{LIT} === 'repulse'")
+    tab.page.get_by_role("button", name="attraction", exact=True).first.focus()
+    tab.wait(f"{LIT} === 'attract'")
+    term = tab.page.locator("g.lights.repulse")
+    term.first.wait_for()
+    assert term.count() == 1
+    term.hover()
+    tab.wait(f"{LIT} === 'repulse'")
 
 
 LOSE_ONE = """() => {
@@ -150,18 +216,17 @@ LOSE_ONE = """() => {
 
 def test_a_stage_whose_first_word_is_lost_starts_all_the_same(open_page):
     """As in Jupyter while the kernel runs other cells."""
-    tab = open_page("?page=lessons&lesson=02&cell=3")
-    at_cell(tab, "cell 3 of 14")
+    tab = open_page("?page=lessons&lesson=02&idea=2")
+    at_idea(tab, "idea 2 of 5")
     tab.page.evaluate(LOSE_ONE)
-    for cell in (4, 5):
-        next_cell(tab)
-        at_cell(tab, f"cell {cell} of 14")
+    tab.page.get_by_role("button", name="Back", exact=True).click()
+    at_idea(tab, "idea 1 of 5")
     tab.wait("window.steinlab && window.steinlab.frames > 0")
     assert tab.page.evaluate("window.lost")
 
 
 def test_a_hidden_lesson_rests(open_page):
-    tab = open_page("?page=lessons&lesson=02&cell=5")
+    tab = open_page("?page=lessons&lesson=02&idea=1")
     play(tab)
     lesson = tab.page.evaluate_handle("window.steinlab")
     tab.choose("Lessons", "Notation and references")
@@ -177,4 +242,4 @@ def test_a_hidden_lesson_rests(open_page):
 def test_a_lesson_that_is_not_there_is_said(open_page):
     tab = open_page("?page=lessons&lesson=%3Cb%3E77")
     tab.page.get_by_text("There is no lesson '<b>77'").wait_for()
-    at_cell(tab, "cell 2 of 13")
+    at_idea(tab, "idea 1 of 4")
