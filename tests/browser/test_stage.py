@@ -1,0 +1,148 @@
+"""What the stage draws and what its legend, its tour and the lecture do."""
+
+import re
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.browser
+
+LEFT, RIGHT, TOP, BOTTOM = 38, 1, 1, 26  # pixels around a plot
+PAUSED = "?target=gaussian&methods=svgd&steps=3&seed=1"
+
+# How many pixels of the first panel have about this colour.
+PIXELS = """([r, g, b]) => {
+  const canvas = document.querySelector("body").__plot ?? [...(function* walk(root) {
+    for (const e of root.querySelectorAll("*")) { if (e.matches("canvas.plot")) yield e; if (e.shadowRoot) yield* walk(e.shadowRoot); }
+  })(document)][0];
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let i = 0; i < data.length; i += 4)
+    found += Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 40;
+  return found;
+}"""  # noqa: E501
+BLUE = [0, 0x72, 0xB2]
+
+
+def pixels(tab, colour):
+    return tab.page.evaluate(PIXELS, colour)
+
+
+def exported(tab):
+    tab.button("Export").click()
+    with tab.page.expect_download() as download:
+        tab.page.get_by_text("Figure as SVG").click()
+    return download.value.path().read_text()
+
+
+def thick(tab, svg, panel=0):
+    """The points (k, 2), in data units, of the lines of 2.5 pixels in an exported figure of one panel."""
+    (path,) = re.findall(r'<path d="([^"]*)" fill="none" stroke="[^"]*" stroke-width="2.5"', svg)
+    points = np.array([[float(v) for v in at.split()] for at in re.findall(r"[ML]([-\d.]+ [-\d.]+)", path)])
+    box = tab.page.locator("canvas.plot").nth(panel).bounding_box()
+    x0, x1, y0, y1 = tab.stage(f"extent({panel})")
+    w, h = box["width"] - LEFT - RIGHT, round(box["height"]) - TOP - BOTTOM
+    shares = (points - (LEFT, round(box["height"]) - BOTTOM)) / (w, -h)
+    return (x0, y0) + shares * (x1 - x0, y1 - y0)
+
+
+def stand(tab, step):
+    tab.wait(f"window.steinlab.step[0] === {step}")
+    tab.until_settled()
+
+
+def test_the_line_holds_half_of_the_mixture(open_tab):
+    tab = open_tab("?target=banana&methods=smi&method.particles=12&method.alpha=0.05&steps=200&seed=3&show=guides")
+    stand(tab, 200)
+    rows, on_line = np.array(tab.rows()), thick(tab, exported(tab))
+    assert len(on_line) > 40
+
+    def density(points):
+        z = (points[:, None, :] - rows[None, :, :2]) / rows[None, :, 2:4]
+        return (np.exp(-0.5 * (z**2).sum(axis=-1)) / (2 * np.pi * rows[:, 2] * rows[:, 3])).mean(axis=1)
+
+    x0, x1, y0, y1 = tab.stage("extent(0)")
+    xs, ys = np.meshgrid(np.linspace(x0, x1, 400), np.linspace(y0, y1, 400))
+    grid = density(np.stack([xs.ravel(), ys.ravel()], axis=1))
+    levels = density(on_line)
+    held = grid[grid >= np.median(levels)].sum() / grid.sum()
+    assert held == pytest.approx(0.5, abs=0.04)
+    assert np.percentile(np.abs(np.log(levels / np.median(levels))), 80) < 0.35  # a grid of 72 points is coarse
+
+
+def test_in_one_dimension_bells_add_up_to_the_mixture(open_tab):
+    tab = open_tab("?target=gaussian&dim=1&methods=smi&method.particles=3&method.alpha=0.05&steps=300&show=guides")
+    stand(tab, 300)
+    rows, line = np.array(tab.rows()), thick(tab, exported(tab))
+    x, y = line.T
+    mixture = np.mean(
+        np.exp(-0.5 * ((x[:, None] - rows[:, 0]) / rows[:, 2]) ** 2) / rows[:, 2], axis=1
+    )  # of a maximum of 1
+    shown = np.abs(y) < 1.1
+    np.testing.assert_allclose(y[shown], mixture[shown], atol=0.02)
+    assert np.trapezoid(y, x) == pytest.approx(np.sqrt(2 * np.pi), rel=0.03)  # the area below the target's curve
+
+
+def test_the_legend_hides_marks_and_lights_arrows(open_tab):
+    tab = open_tab(PAUSED)
+    stand(tab, 3)
+    attraction, repulsion = (tab.page.get_by_role("button", name=name) for name in ("attraction", "repulsion"))
+    full = pixels(tab, BLUE)
+    repulsion.hover()
+    tab.page.wait_for_function(f"(() => {{ return ({PIXELS})({BLUE}) < {0.5 * full} }})()")  # they step back
+    tab.page.mouse.move(5, 5)
+    tab.page.wait_for_function(f"(() => {{ return ({PIXELS})({BLUE}) > {0.9 * full} }})()")
+    attraction.click()
+    tab.page.mouse.move(5, 5)
+    tab.page.wait_for_url("**show=repulse,guides,trails*")
+    assert attraction.get_attribute("aria-pressed") == "false" and pixels(tab, BLUE) < 0.05 * full
+    attraction.focus()
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_function("!location.search.includes('show=')")
+
+
+def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab):
+    tab = open_tab("?page=particles")
+    tab.page.get_by_text("Who keeps the arms?").first.wait_for()
+    bar, caption = tab.page.get_by_role("banner"), tab.page.locator(".caption.lecture")
+    small = tab.page.locator("canvas.plot").first.bounding_box()
+    tab.page.keyboard.press("p")
+    caption.wait_for()
+    bar.wait_for(state="hidden")
+    tab.page.wait_for_url("**lecture=on*")
+    tab.wait(f"document.querySelector('body') && innerHeight > 0 && {small['width']} > 0")
+    large = tab.page.locator("canvas.plot").first.bounding_box()
+    assert large["width"] > 1.2 * small["width"] and large["y"] + large["height"] < 720
+    sliders = [s.get_attribute("aria-label") for s in tab.page.get_by_role("slider").all() if s.is_visible()]
+    assert sliders == ["alpha", "particles"]
+    tab.page.keyboard.press("ArrowRight")
+    caption.filter(has_text="2 / 12").wait_for()
+    tab.page.wait_for_url("**method.alpha=0.0*")
+    tab.page.keyboard.press("ArrowLeft")
+    caption.filter(has_text="1 / 12").wait_for()
+    tab.page.wait_for_url("**target=banana*lecture=on*")
+    again = open_tab(tab.page.url[len(tab.server.url) :])  # the link opens the lecture, at its stop
+    again.page.locator(".caption.lecture").filter(has_text="1 / 12").wait_for()
+    tab.page.keyboard.press("Escape")
+    bar.wait_for()
+    tab.page.wait_for_function("!location.search.includes('lecture')")
+
+
+def test_read_outs_are_those_that_mean_something(open_tab):
+    tab = open_tab("?target=gaussian&methods=map,svgd,smi&steps=2")
+    stand(tab, 2)
+    tab.page.locator("summary").first.click()
+
+    def labels(panel):
+        return tab.page.locator(".outs").nth(panel).locator(".label").all_inner_texts()
+
+    alone, points, guides = (set(labels(p)) for p in range(3))
+    assert {"variance", "total force"} <= alone and not alone & {
+        "repulsion",
+        "bandwidth",
+        "within guides",
+        "mixture ELBO",
+    }
+    assert points - alone == {"repulsion", "bandwidth"}
+    assert guides - points == {"within guides", "between guides", "mixture ELBO"}
+    tab.page.get_by_text("% of exact 1").nth(2).wait_for()
