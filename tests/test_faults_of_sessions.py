@@ -28,7 +28,8 @@ def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_ses
     d = desk(target="cliff", optimizer="sgd", knobs=knobs)
     for again in range(2):
         d.until(lambda: d.news.get("alarm"))
-        assert d.news["alarm"] == f"SVGD diverged at step {d.frame.step + 1}: try a smaller step size, then Reset (R)."
+        advice = "Choose a smaller step size, then press Reset (R)."
+        assert d.news["alarm"] == f"SVGD diverged at step {d.frame.step + 1}. {advice}"
         assert d.news["playing"] is False and 140 < d.frame.step < 160 and np.isfinite(d.frame.particles).all()
         d.session.reset()
         d.until(lambda: d.session.frames and d.frame.step == 0 and not d.news["alarm"])

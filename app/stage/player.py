@@ -26,7 +26,7 @@ class Player(Worker):
     may have other rules: `_budget`, `_due`. `_goal` is the step up to which a link runs while paused.
     """
 
-    advice = "try a smaller step size, then Reset (R)."  # when a method has diverged
+    advice = "Choose a smaller step size, then press Reset (R)."  # when a method has diverged
     patience = 0.05  # seconds that a turn waits until a frame may be sent
     ahead = False  # whether steps are taken while none may be sent; `_budget` then says where they end
 
@@ -87,7 +87,7 @@ class Player(Worker):
         if run.knobs is not knobs:  # a change that came with a link
             self._notify({"knobs": run.knobs})
         for name in diverged[:1]:
-            alarm = f"{METHODS[name].label} diverged at step {run.lanes[name].step + 1}: {self.advice}"
+            alarm = f"{METHODS[name].label} diverged at step {run.lanes[name].step + 1}. {self.advice}"
             if run.together:
                 self._pause(alarm)
             else:

@@ -41,7 +41,7 @@ def test_every_edit_of_a_number_is_taken(open_tab, label, name, query):
     ready = "document.readyState === 'complete'" if "wave" in query else "window.steinlab && window.steinlab.frames > 0"
     tab = open_tab(query, ready)
     if label != "Dimension":
-        tab.unfold("Advanced")
+        tab.unfold()
     for value, leave in (
         (9, "Enter"),
         (12, "click"),

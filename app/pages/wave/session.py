@@ -53,7 +53,7 @@ class WaveSession(Player):
         first: another session, which goes first: while that one trains, this one rests half of the time.
     """
 
-    advice = "a smaller learning rate, then Train from scratch."
+    advice = "Choose a smaller learning rate, then press Train from scratch."
     patience = 0.02
     ahead = True
 
@@ -125,7 +125,7 @@ class WaveSession(Player):
         started = time.monotonic()
         super()._advance(move, steps)
         if all(lane.diverged for lane in self._run.live.values()):
-            self._pause("Every method has diverged: a smaller learning rate, then Train from scratch.")
+            self._pause("Every method has diverged. Choose a smaller learning rate, then press Train from scratch.")
         elif self._playing and self._run.clock >= self._stop and not self._run.lagging:
             self._pause()
         if self._first and self._first.training:
