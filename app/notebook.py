@@ -112,7 +112,7 @@ def table(rows: Sequence[dict[str, Any]], caption: str = "") -> Output:
         caption: text above the table.
     """
     names = list(rows[0]) if rows else []
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
+    head = "".join(f"<th{_kind(rows[0][name])}>{html.escape(str(name))}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows)
     caption = f"<caption>{html.escape(caption)}</caption>" * bool(caption)
     return Output(
@@ -132,8 +132,15 @@ def steps(count: int) -> int:
     return max(2, count // 10) if os.environ.get("STEINLAB_FAST") else count
 
 
+def _kind(value: Any) -> str:
+    """Return the class of a cell: numbers stand on the right."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) or hasattr(value, "dtype")
+    return ' class="number"' if number else ""
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float) or hasattr(value, "dtype") and value.dtype.kind == "f":
-        return f'<td class="number">{float(value):.4g}</td>'
-    number = isinstance(value, int) and not isinstance(value, bool) or hasattr(value, "dtype")
-    return f'<td class="number">{value:,}</td>' if number else f"<td>{html.escape(str(value))}</td>"
+        text = f"{float(value):.4g}"
+    else:
+        text = f"{value:,}" if _kind(value) else html.escape(str(value))
+    return f"<td{_kind(value)}>{text.replace('-', '−') if _kind(value) else text}</td>"

@@ -119,7 +119,7 @@ class Lessons:
         self.main = [
             pn.Column(
                 self.reader,
-                pn.Column(self.place, self.cells, self.foot, min_height=500, **WIDE),
+                pn.Column(self.place, self.cells, self.foot, styles={"min-height": "calc(100vh - 140px)"}, **WIDE),
                 pn.Column(buttons, styles=BAR, **WIDE),
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),

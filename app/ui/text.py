@@ -44,7 +44,7 @@ CSS = """
 .prose caption { text-align: left; white-space: nowrap; font-weight: 600; padding-bottom: 4px; }
 .prose th, .prose td { text-align: left; padding: 4px 14px 4px 0; vertical-align: top;
   border-bottom: 1px solid var(--mui-palette-line-main, #8884); }
-.prose .number { text-align: right; font-variant-numeric: tabular-nums; }
+.prose th.number, .prose td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .prose summary { cursor: pointer; font-weight: 600; padding: 6px 0; }
 .prose details { margin: .6em 0; }
 .prose blockquote { margin: .4em 0; padding: 0; font-size: 15px; line-height: 1.5;
