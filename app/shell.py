@@ -49,7 +49,6 @@ MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a pho
 SELECT = {
     "minWidth": "0",
     "maxWidth": MENU,
-    "& .MuiInputLabel-root, & legend": {"display": "none"},  # its name, for those who listen
     "color": "inherit !important",
     "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
@@ -113,6 +112,7 @@ class Shell:
         )
         self.menu = pmui.Select(
             label="Page",
+            stylesheets=[".MuiInputLabel-root, legend { display: none }"],  # its name is for those who listen
             options={label: key for key, (label, _) in PAGES.items()},
             value=FIRST,
             size="small",

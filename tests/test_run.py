@@ -197,6 +197,7 @@ def test_every_preset_is_a_link_without_a_problem(page):
     for preset in page.presets:
         setup, problems = Setup.from_query(dict(parse_qsl(preset["link"])), page.plain)
         assert not problems and preset["text"].endswith(".")
+        assert len(preset["caption"]) <= 60 and preset["caption"][-1] in ".?"  # it is read from the last row
         assert Setup.from_query(parsed(setup.to_query(page.plain)), page.plain)[0] == setup
 
 

@@ -105,8 +105,9 @@ export function render({model, el}) {
   function heightOf(w, columns) {
     if (model.embedded) return Math.min(w * 1.1, Math.max(260, innerHeight * 0.5));
     if (columns < cards.length) return Math.min(w, innerHeight * 0.55);
+    if (model.lecture) return Math.max(220, innerHeight - root.getBoundingClientRect().top - 172);
     above ??= root.getBoundingClientRect().top;
-    const around = model.lecture ? above + 190 : above + legend.node.offsetHeight + 250;
+    const around = above + legend.node.offsetHeight + 250;
     return Math.max(220, Math.min(w * 1.1, innerHeight - around));
   }
 
@@ -390,7 +391,8 @@ export function render({model, el}) {
   const darken = () => { showTexts(); showMarks(); layout(); };
   const jupyter = new MutationObserver(darken);
   if (model.embedded) jupyter.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]});
-  model.on(["dark", "lecture"], darken);
+  model.on("dark", darken);
+  model.on("lecture", () => { darken(); setTimeout(layout, 400); });  // once the bar of the page is gone
   model.on("remove", () => {
     resizer.disconnect();
     eye.disconnect();

@@ -16,7 +16,7 @@ PROMPT = "Choose one thing to see …"
 CSS = """
 .caption { margin: 0; font-size: 19px; font-weight: 600; line-height: 1.25; color: var(--mui-palette-text-primary); }
 .about { margin: 0; font-size: 15px; line-height: 1.4; color: var(--mui-palette-text-secondary); max-width: 62em }
-.lecture { font-size: 38px; }
+.lecture { font-size: clamp(24px, 2.55vw, 38px); }
 """
 
 
