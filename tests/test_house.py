@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from app.pages.wave.stage import WaveStage
+from app.stage.stage import Stage
+
 HEAVY = ("panel", "param", "bokeh", "holoviews", "scipy.stats", "pandas", "matplotlib")
 
 
@@ -35,3 +38,12 @@ def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
             if own[0] == path[0] == "pages":
                 shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1] or path[1] in ("references",)
                 assert shared, f"{file} imports another page: {path[1]}"
+
+
+def test_a_script_declares_each_name_once():
+    """The files of a component become one module, in which a second declaration is an error."""
+    for component in (Stage, WaveStage):
+        names = re.findall(r"^(?:const|let|class|function|async function) (\w+)", component._esm, re.MULTILINE)
+        for line in re.findall(r"^(?:const|let) (.*);", component._esm, re.MULTILINE):
+            names += re.findall(r", ([A-Z]\w*) =", line)
+        assert len(names) > 20 and len(set(names)) == len(names), [n for n in names if names.count(n) > 1]

@@ -4,7 +4,7 @@
 // THEMES, the tokens of both themes, comes from Python.
 const rgb = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
 const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 28, HEAD = 30, CROWD = 500, CAP = 0.15, PALE = 5;
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 28, TITLE = 30, CROWD = 500, CAP = 0.15, PALE = 5;
 const FEW = 8;  // guides that are drawn one by one; of more the mixture is drawn, too
 let unit = 1;  // 2 in lecture mode: text, lines and dots of twice the size
 const textOf = (size, family, weight = 400) => `${weight} ${size * unit}px ${family}`;

@@ -298,7 +298,7 @@ export function render({model, el}) {
   const onPointer = () => { tabbed = false; };
 
   function exportStage(kind) {
-    const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + HEAD + LEGEND + 2 * GAP, now = look();
+    const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + TITLE + LEGEND + 2 * GAP, now = look();
     unit = model.lecture ? 2 : 1;
     exportPicture(kind, width, height, ctx => {
       ctx.fillStyle = theme().paper;
@@ -308,10 +308,10 @@ export function render({model, el}) {
       ctx.translate(0, LEGEND);
       cards.forEach((card, p) => {
         drawHead(ctx, card, panels[p], card.background.map, now);
-        ctx.translate(0, HEAD);
+        ctx.translate(0, TITLE);
         card.background.draw(ctx);
         drawPanel(ctx, card, panels[p], {rows: panels[p]?.rows, forces: card.arrows}, now);
-        ctx.translate(w + GAP, -HEAD);
+        ctx.translate(w + GAP, -TITLE);
       });
     });
   }
