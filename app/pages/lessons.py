@@ -15,7 +15,7 @@ from app.lesson import dials
 from app.lesson.around import CSS, bars, foot, listing
 from app.lesson.host import NotebookHost
 from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
-from app.lesson.output import Output, prose
+from app.lesson.output import Output
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import TURNS
 from app.server.loop import soon
@@ -258,7 +258,7 @@ class Lessons:
             made.dials = self.dials_of(idea)
             return made
         busy = [pn.pane.HTML(BUSY, **WIDE)] * (not is_setup(cell))
-        code = [prose(code_html(cell.source), margin=(0, 8))] * cell.open
+        code = [Text(html=code_html(cell.source), **COLUMN)] * cell.open
         return pn.Column(*code, pn.Column(*busy, **FIGURE), **WIDE)
 
     def on_result(self, host: NotebookHost, index: int, result: Result):
@@ -283,7 +283,7 @@ class Lessons:
             text = f"This cell could not run. {result.problem}"
             parts.append(pmui.Alert(pn.pane.HTML(html.escape(text)), severity="error", margin=(4, 8)))
         if result.text:
-            parts.append(prose(f"<pre>{html.escape(result.text)}</pre>"))
+            parts.append(Text(html=f"<pre>{html.escape(result.text)}</pre>", **COLUMN))
         if result.shown is not None:
             parts.append(result.shown)
         self.blocks[index][-1][:] = parts
