@@ -69,12 +69,13 @@ class WavePage:
         self.sidebar = self.controls.sidebar
         caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
         hint = pmui.Typography(HINT, variant="body2", margin=(4, 10), **MIDDLE)
-        about_data = (self.erase, self.controls.reset_data, self.seed, self.exports, self.bands_file)
+        about_data = (self.seed, self.exports, self.bands_file)
+        self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.alarm,
-                self.sentence,
+                pmui.FlexBox(self.sentence, self.erase, self.controls.reset_data, align_items="center"),
                 self.stage,
                 legend_pane(MARKS),
                 self.transport.panel,

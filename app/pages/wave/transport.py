@@ -38,8 +38,8 @@ class Transport:
             on_click=lambda event: toggle(),
             **MIDDLE,
         )
-        step = pmui.Button(label="Step", icon="skip_next", on_click=lambda event: step(), **TEXT)
-        reset = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda event: reset(), **TEXT)
+        one = pmui.Button(label="Step", icon="skip_next", on_click=lambda event: step(), **TEXT)
+        anew = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda event: reset(), **TEXT)
         pace = pmui.DiscreteSlider(
             label="steps per frame, at most", options=PACE, value=PACE[3], width=250, margin=(0, 16), **MIDDLE
         )
@@ -48,7 +48,7 @@ class Transport:
             "", variant="body2", margin=(4, 8), width=230, sx={"fontVariantNumeric": "tabular-nums"}, **MIDDLE
         )
         self.panel = pmui.FlexBox(
-            reset, self.play, step, pace, self.reading, align_items="center", justify_content="center"
+            anew, self.play, one, pace, self.reading, align_items="center", justify_content="center"
         )
 
     def show(self, playing: bool) -> None:
