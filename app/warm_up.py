@@ -10,20 +10,20 @@ from typing import Any
 from app.lesson import reading
 from app.lesson.host import NotebookHost, use_host
 from app.lesson.output import Output
+from app.pages.particles import Particles
 from app.pages.wave import session as wave_session
 from app.server.visitors import VISITORS
 from app.stage import session
 from app.stage.scene import SideBySide
-from app.stage.setup import Setup
 from stein_core import compile
 
 log = logging.getLogger(__name__)
 
 
 def compile_particles() -> None:
-    """Compile the programs of the plain link of page Particles."""
-    setup = Setup()
+    """Compile the programs of the first stop of page Particles."""
     try:
+        setup = Particles.stops()[0]
         specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
         for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
             # Visitors' programs come first.

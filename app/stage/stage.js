@@ -4,53 +4,6 @@ const PICK = 14, GAP = 20, PAUSE = [45, 600], PLOT = {left: 38, right: 1, top: 1
 const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
-// A trail shows where a few particles came from, and the last steps of many.
-const trailOf = count => Math.max(40, Math.min(400, Math.floor(4000 / count)));
-
-// Whether any particle has gone further than a few pixels between two sets of positions.
-function moves(map, before, here) {
-  return !before || before.length !== here.length ||
-    here.some((v, i) => Math.abs(v - before[i]) * (i % 2 ? map.ky : map.kx) > 6);
-}
-
-// Inverse of pack() in wire.py.
-function unpack(frame) {
-  const panels = [];
-  for (let p = 0, o = 3; p < frame[1]; p++) {
-    const [count, step, flags, background, k, points] = frame.subarray(o, o + 6), hasScale = flags % 2, noisy = flags > 1;
-    const take = length => frame.subarray(o, o += length);
-    o += 6;
-    panels.push({count, step, hasScale, noisy, background, metrics: take(k), fixed: take(2 * points), rows: take(ROW * count)});
-  }
-  return panels;
-}
-
-// What a card draws as arrows: the rows of a panel, whose forces are a mean over recent frames when they are noisy: over 20
-// while particles move, over 300 at rest. A knob that was turned at rest shows at once: its difference has no noise.
-function averaged(card, {noisy, rows, step}, moving) {
-  const {raw, arrows, step: before} = card;
-  card.raw = rows;
-  if (!noisy) return rows;
-  if (!raw || raw === arrows || arrows.length !== rows.length || card.restarted || !card.trail.length) {
-    card.averaged = 1;
-    return rows.slice();
-  }
-  if (step !== before) card.averaged = Math.min(card.averaged + 1, moving ? 20 : 300);
-  for (let i = 0; i < rows.length; i++) {
-    if (i % ROW < 4) arrows[i] = rows[i];
-    else arrows[i] += step === before ? rows[i] - raw[i] : (rows[i] - arrows[i]) / card.averaged;
-  }
-  return arrows;
-}
-
-// The rows of a table between two frames: positions and sizes move, forces are those of the newer one.
-function between(before, rows, share) {
-  if (!before || share >= 1 || before.length !== rows.length) return rows;
-  return rows.map((v, i) => i % ROW < 4 ? before[i] + share * (v - before[i]) : v);
-}
-
-const table = rows => Array.from({length: rows.length / ROW}, (_, i) => [...rows.subarray(i * ROW, (i + 1) * ROW)]);
-
 export function render({model, el}) {
   const root = element("div", "stage", el);
   const legend = new Legend(root, {
