@@ -78,9 +78,9 @@ def mixture_elbo(view):
 
 @DIAGNOSTICS.register("components", label="effective components", reference="SMI paper, sec. 4", live=False)
 def components(view):
-    """exp(L - L_up), with L the mixture ELBO and L_up the mean of the guides' own: the mutual information of theta and
-    the guide's number, as a number of guides that do not overlap. It is between 1 and m. The estimate from this step's
-    draws is cut to that range."""
+    """exp(L - L_up), with L the mixture ELBO and L_up the mean of the guides' own. L - L_up is the mutual information
+    of theta and the guide's number, so this counts guides that do not overlap. It is between 1 and m. The estimate
+    from this step's draws is cut to that range."""
     return jnp.clip(jnp.exp(view.gradients.elbo - view.gradients.component_elbo), 1.0, view.problem.m)
 
 
@@ -181,7 +181,7 @@ def _centered_gram(view):
     "norm_spread", label="spread of norms", reference="Ba et al. 2022, app. A.2 (i)", log=True, live=False
 )
 def norm_spread(view):
-    "max_i | |x_i|^2 - v d | / sqrt(d) around the particles' mean, v d the mean of |x_i|^2: near 0 on a simplex."
+    "max_i | |x_i|^2 - v d | / sqrt(d) around the particles' mean, v d the mean of |x_i|^2: 0 on a regular simplex."
     norms = jnp.diagonal(_centered_gram(view))
     gap = jnp.where(view.weights > 0, jnp.abs(norms - view.weights @ norms), 0.0)
     return jnp.max(gap) / jnp.sqrt(view.problem.d)
@@ -189,7 +189,7 @@ def norm_spread(view):
 
 @DIAGNOSTICS.register("overlap", label="overlap", reference="Ba et al. 2022, app. A.2 (ii)", log=True, live=False)
 def overlap(view):
-    "max |<x_i, x_j>| / sqrt(d) over pairs, around the particles' mean: near 0 where they are nearly orthogonal."
+    "max |<x_i, x_j>| / sqrt(d) over pairs, around the particles' mean: near 0 if they are nearly orthogonal."
     gram = _centered_gram(view)
     return jnp.max(jnp.abs(gram - jnp.diag(jnp.diagonal(gram)))) / jnp.sqrt(view.problem.d)
 

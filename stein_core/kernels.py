@@ -40,7 +40,7 @@ def log_inverse(u):
 
 @KERNELS.register("laplace", label="Laplace: exp(-r/sigma)", reference="closed form")
 def laplace(u):
-    "exp(-r / sigma) = exp(-sqrt(2u)): not smooth at 0, so close particles repel with a finite force."
+    "exp(-r / sigma) = exp(-sqrt(2u)): not smooth at 0, so the repulsion of close particles does not vanish."
     return jnp.exp(-jnp.sqrt(2.0 * u))
 
 
@@ -55,13 +55,14 @@ def linear(s):
 
 @BANDWIDTHS.register("median", label="median: Med(r²)", reference="Ba et al. 2022, sec. 5.2")
 def median(pairs):
-    "2 sigma^2 = Med(r^2): k = 1/e at the median pair."
+    "2 sigma^2 = Med(r^2): the RBF kernel is 1/e at the median pair."
     return pairs.median()
 
 
 @BANDWIDTHS.register("median_log", label="median_log: Med(r²)/log n", reference="Liu & Wang 2016, sec. 5")
 def median_log(pairs):
-    """2 sigma^2 = Med(r^2) / log n: k = 1/n at the median pair, so that a particle's neighbours weigh what it weighs.
+    """2 sigma^2 = Med(r^2) / log n: the RBF kernel is 1/n at the median pair, so that all neighbours together
+    weigh about as much as the particle itself.
 
     The paper writes Med(r)^2, which differs where the number of pairs is even; its program has Med0(r^2) / log(n + 1).
     """

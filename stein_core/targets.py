@@ -104,7 +104,7 @@ def gaussian(dim, mask=None):
 
 @TARGETS.register("two_gaussians", label="Two Gaussians, 1 apart", reference="Ba et al. 2022, fig. 7(a)", **HIGH)
 def two_gaussians(dim, mask=None):
-    "1/2 N(-e/2, I) + 1/2 N(e/2, I) in any dimension, e the first unit vector: hardly two modes, yet SVGD collapses."
+    "1/2 N(-e/2, I) + 1/2 N(e/2, I) in any dimension, e the first unit vector: it has one mode, yet SVGD collapses."
     shift = 0.5 * jnp.eye(1, dim)[0]
 
     def log_density(theta):
@@ -120,8 +120,9 @@ def two_gaussians(dim, mask=None):
 
 @TARGETS.register("cubic", label="Cubic growth", reference="Ba et al. 2022, fig. 7(b)", **HIGH)
 def cubic(dim, mask=None):
-    """Product of densities proportional to exp(-|x|^3 / 3). The paper prints -prod_i (x_i)^3 / 3, which has no finite
-    integral and no factors; the sum of |x_i|^3 / 3 is the factorised density that its text describes."""
+    """Product of densities proportional to exp(-|x|^3 / 3). The paper prints the exponent -prod_i (x_i)^3 / 3, whose
+    density has no finite integral. The exponent -sum_i |x_i|^3 / 3 gives the factorised density of its
+    text."""
     constant = np.log(2 * 3 ** (1 / 3)) + special.gammaln(4 / 3)
 
     def sample(key, n):
@@ -143,7 +144,7 @@ def cubic(dim, mask=None):
 @TARGETS.register("correlated", label="Correlated Gaussian", reference="closed form", **PLANE)
 @stacked
 def correlated(dim):
-    "Unit variances, correlation 0.8: diagonal guides cannot follow it alone."
+    "Unit variances, correlation 0.8: one diagonal guide cannot follow it."
     return _mixture([1.0], [[0.0, 0.0]], [[[1.0, 0.8], [0.8, 1.0]]])
 
 

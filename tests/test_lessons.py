@@ -114,8 +114,8 @@ def test_lessons_one_to_four_say_why_the_variance_collapses():
     for sentence in (
         "So push against pull falls with $s^2$",
         "all true draws are about equally far apart",
-        "the bandwidth makes every neighbour count the same, $1/n$",
-        "Every push is equally small",
+        "so every neighbour counts the same, $1/n$",
+        "it falls like $1/\\sqrt{d}$. The pull grows like $\\sqrt{d}$",
         "\\text{variance} = s^2 \\approx \\frac{\\ln n}{d}",
     ):
         assert sentence in said, sentence

@@ -29,13 +29,13 @@ CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SVGD: locations", 1, False, ("marginal_variance", "force")),
 )
 HELP = (
-    "One particle of SMI is a normal distribution, with a location and a scale in each dimension. The same forces act "
-    "on both; the length of arrows can be compared within a panel only."
+    "One particle of SMI is a normal distribution, with a location and a scale in each dimension. Attraction and "
+    "repulsion act on both; compare lengths of arrows among locations or among scales, not between them."
 )
 BUG = (
-    "Switch on NumPyro's bug: versions 0.16 to 0.22 take softplus of each scale twice when they compute a guide's "
+    "Press *Show NumPyro's bug*: NumPyro 0.16 to 0.22 takes softplus of each scale twice when it computes a guide's "
     "density. Both locations then go to the centre and some standard deviations fall to 0; correct SMI splits along "
-    "one axis, up to some alpha."
+    "one axis, unless alpha is large."
 )
 
 
@@ -214,9 +214,9 @@ class Location(Live):
 
     def unfit(self, setup: Setup) -> str:
         if setup.methods != self.plain.methods:
-            return "This page always shows SMI and SVGD; the methods in the link were ignored."
+            return "This page always shows SMI and SVGD; the run in the link was ignored."
         if setup.spec("smi", FIRST_CAPACITY).dim < 2:
-            return "This page needs two dimensions; the target in the link was ignored."
+            return "This page needs a target of at least two dimensions; the run in the link was ignored."
         return ""
 
     def show_setup(self, setup: Setup):

@@ -69,7 +69,7 @@ CONVENTIONS = r"""
 The kernel is $k(x, y) = f(u)$ with $u = |x - y|^2 / (2\sigma^2)$, and $\sigma$ is a length. The force on particle
 $l$ is
 
-$$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right],$$
+$$\phi_l = \sum_i w_i \left[ k(\psi_i, \psi_l)\, g_i + \alpha\, \nabla_{\psi_i} k(\psi_i, \psi_l) \right].$$
 
 The first part is the attraction, the second the repulsion.
 
@@ -116,8 +116,8 @@ def everything() -> str:
         table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
         markdown_html(CONVENTIONS),
         "<h2>Corrections</h2>",
-        "<p>Each entry names a statement that differs from what we compute, the evidence, and a view that shows "
-        "it.</p>",
+        "<p>Each entry names a statement that differs from what we compute, and gives the evidence. <i>See it</i> "
+        "opens a view that shows it.</p>",
         *(
             f"<article><b>{inline(c.said)}</b><br>{inline(c.holds)} "
             + f'<a href="?{html.escape(c.link)}">See it</a>' * bool(c.link)

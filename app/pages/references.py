@@ -93,7 +93,7 @@ CORRECTIONS = (
     Correction(
         "NumPyro 0.16 to 0.22, `SteinVI`: a guide's scale is constrained twice.",
         "Draws have $\\sigma = \\mathrm{softplus}(u)$, but their density is taken at $\\mathrm{softplus}(\\sigma)$. "
-        "One guide on $N(0, 1)$ ends at $\\sigma = \\ln(e - 1) = 0.541$ instead of 1. A strict xfail in "
+        "One guide on $N(0, 1)$ ends at $\\sigma = \\ln(e - 1) = 0.541$ instead of 1. A test in "
         "`tests/test_references.py` runs NumPyro itself and fails once NumPyro is corrected.",
         "page=location&target=gaussian&methods=smi,svgd&guide=normal_twice",
     ),
@@ -102,7 +102,7 @@ CORRECTIONS = (
         "dimension, both cover it in the other.",
         "By eq. 9 with $\\alpha = 1$ the two guides split along one axis. In two dimensions runs stay there up to "
         "$\\alpha = 1.14$ (`median_log`) or $4.27$ (`numpyro`); beyond it they end as the figure's text says "
-        "(`tests/test_fixed_points.py`). NumPyro's fault above also brings locations to the centre, with scales of 0. "
+        "(`tests/test_fixed_points.py`). NumPyro's fault above also brings locations to the centre, some scales to 0. "
         "The figure's $\\alpha$, bandwidth and program are not published, so nobody can know how it was made.",
         "page=location&target=gaussian&methods=smi,svgd&method.alpha=1.5",
     ),
@@ -131,21 +131,21 @@ CORRECTIONS = (
     Correction(
         "NumPyro 0.18 to 0.22, `ASVGD`: the attraction is a sum.",
         "The factor $1/m$ is missing, so a run ends at SVGD's variance divided by $m$. By construction annealing ends "
-        "as plain SVGD does; a strict xfail pins it.",
+        "as plain SVGD does; a test holds NumPyro's error.",
         "page=collapse&methods=svgd,annealed",
     ),
     Correction(
         "NumPyro 0.16 to 0.22, `SVGD`: no log-Jacobian.",
         "For a positive latent the particles then follow another density: Gamma(3, 2), with mean 1.5, comes out with "
-        "mean 1.0, which is the mode's. We add it; a strict xfail pins theirs.",
+        "mean 1.0, the value of its mode. We add the log-Jacobian; a test holds NumPyro's error.",
         "target=gamma&methods=svgd,map",
     ),
     Correction(
         "Ba et al., Prop. 3 and 5: limits for $d, n \\to \\infty$; and the SMI paper's fig. 2: SVGD's variance as "
         "measured.",
-        "For a standard normal and $n \\le d + 1$ the particles end on a regular simplex, and the variance has an "
-        "exact law at every finite $n$ and $d$, for any radial kernel: the limits are that law. It goes through the "
-        "points to five digits (`tests/test_theory.py`).",
+        "For a standard normal and $n \\le d + 1$ the particles end on a regular simplex. There the variance has an "
+        "exact law for any radial kernel, and the limits are that law. It goes through the points to five digits "
+        "(`tests/test_theory.py`).",
         "page=collapse",
     ),
     Correction(
@@ -166,19 +166,20 @@ CORRECTIONS = (
     ),
     Correction(
         "SMI paper, fig. 5: resampled SVGD has a biased mean.",
-        "Its published means lie within the noise $1/\\sqrt{n d}$ of 20 independent draws, which the page shades; so "
-        "they are no evidence of a bias.",
+        "Its published means lie within $1/\\sqrt{n d}$, one standard deviation of the mean of 20 independent draws; "
+        "the page shades two. So they are no evidence of a bias.",
         "page=collapse&y=mean_location",
     ),
     Correction(
         "SMI paper, app. C.2: the wave $1.5 \\sin(2\\pi(x + 2/3)) + 3x + 1$.",
         "Code and figures have $1.5 \\sin(2\\pi x + 2\\pi/3) + 3x + 1$. The numbers of weights, 41 and 10,301, are "
-        "those of a network without a bias in the second layer; the code has one. Both networks are offered.",
+        "those of a network without a bias in the second layer; the code has one. The page has the paper's network, "
+        "the target *1-D wave, with second bias* the code's.",
         "page=wave",
     ),
     Correction(
         "The code of the wave's experiment: log predictive density of SVGD.",
-        "It divides by the wrong axis, so the value is too good by $\\ln m$ for each point. "
+        "It forgets to divide by $m$, so the value is too high by $\\ln m$ for each test point. "
         "`tests/test_wave.py` holds both, and we show the mean over the particles.",
         "page=wave",
     ),

@@ -81,7 +81,7 @@ class JobBar:
         self.bar = Bar(unit)
         self.text = pmui.Typography("", variant="body2", margin=(4, 8), visible=False, **MIDDLE)
         self.pause = pmui.Button(
-            label="Pause this page to speed it up",
+            label="Pause this page to speed up the job",
             icon="pause",
             variant="outlined",
             on_click=lambda event: page.pause(),

@@ -23,8 +23,8 @@ from stein_core.types import Method, State
     least=lambda knobs: 10 / knobs["method.step_size"],
 )
 def langevin(problem):
-    """theta <- theta + epsilon grad log p + sqrt(2 epsilon) noise: independent chains, unadjusted, so that a step size
-    epsilon gives a standard normal the variance 1 / (1 - epsilon / 2)."""
+    """theta <- theta + epsilon grad log p + sqrt(2 epsilon) noise: independent chains, unadjusted. On a standard
+    normal their variance is therefore 1 / (1 - epsilon / 2)."""
 
     def init(key, n):
         return State(jnp.int32(0), key, problem.start(key, n), ())

@@ -117,8 +117,8 @@ def exact_force(target, kernel):
     marker="square",
 )
 def mmd(problem, *, driving, redraw, samples):
-    """Particles pulled by true samples of the target, which only a target with an exact sampler has, and repelled by
-    each other as in SVGD: it does not collapse."""
+    """True samples of the target pull the particles, and the particles repel each other as in SVGD. It does not
+    collapse, but the target must have an exact sampler."""
 
     def field(key, state):
         particles = state.particles

@@ -47,8 +47,8 @@ RESAMPLED = Knob("resampled", "driving", label="resampled", choices=READINGS, he
     marker="circle_cross",
 )
 def resampled(problem, *, resampled):
-    """One step is a whole round s: new particles are drawn and pushed s times, once along each stored final set. So
-    step s costs s steps of SVGD; memory holds up to 250 sets, and later steps only draw and push again."""
+    """One step is a whole round: round s draws new particles and pushes them s times, once with each stored set. It
+    costs as much as s steps of SVGD. Memory holds 250 sets, so each later round costs 250 steps."""
 
     def forces(key, x, stored):
         n = x.shape[0]

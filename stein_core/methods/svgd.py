@@ -7,7 +7,7 @@ from stein_core.forces import flow, interact
 from stein_core.knobs import Knob
 from stein_core.registry import METHODS
 
-ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsion; 1 is the method as published")
+ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsion; 1 is SVGD as published")
 
 
 def law(d, n, knobs):

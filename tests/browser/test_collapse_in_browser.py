@@ -174,7 +174,7 @@ def test_tabs_and_axes_are_in_the_link_and_a_reload_repeats_them(open_page):
 
 def test_presets_and_python(open_page):
     tab = open_page()
-    tab.choose("Who keeps the variance?", "SVGD is exactly linear")
+    tab.choose("Who keeps the variance?", "SVGD's variance is linear")
     says(tab, "81 of 81 runs shipped")
     tab.wait(f"({CHART})()?.points.length === 27")
     says(tab, "it changes the answer")

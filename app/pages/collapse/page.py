@@ -28,7 +28,7 @@ from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"
-PRESS = "Press Run to compute the missing points."
+PRESS = "If points are missing, press the button above to compute them."
 HINT = "Click a point to open its run."
 MARKS = (
     ("line", "exact law"),
@@ -38,7 +38,7 @@ MARKS = (
     ("full mark", "computed here"),
     ("hollow mark", "not converged"),
     ("cross", "diverged"),
-    ("bar", "± 1 sd over seeds (of two: both)"),
+    ("bar", "± 1 sd over seeds (two seeds: both values)"),
 )
 GREY = {  # what is grey, by the tab
     "Variance": (("dash and dot", "exact variance"),),

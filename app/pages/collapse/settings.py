@@ -13,7 +13,7 @@ from app.ui.knob_widgets import WIDTH, set_value, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
 
 CHOICE = {"size": "small", **WIDTH}
-COST = "A step of resampled SVGD is a whole round: step s costs as much as s steps of SVGD."
+COST = "A step of resampled SVGD is a whole round: step s costs as much as s steps of SVGD, at most 250."
 
 
 class Settings:

@@ -20,7 +20,7 @@ WORDS = {  # labels that differ from the knob's own
     "method.alpha": "alpha, weight of the repulsion",
     "method.step_size": "learning rate",
     "bandwidth.rule": "reach of the kernel",
-    "bandwidth.factor": "times the reach",
+    "bandwidth.factor": "bandwidth factor, multiplies the reach",
     "method.force_scale": "attraction: mean (paper) or sum (NumPyro)",
 }
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule")

@@ -69,7 +69,10 @@ HELP = (
     "The band of f shows where the curve may be; the band of y adds the noise of a new observation. The table is about "
     "the paper's wave, whatever your data; hover a column's name to see what it is."
 )
-KEYS = "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **← →** select"
+KEYS = (
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · "
+    "in the figure (Tab): **← →** select a point"
+)
 # (head of a column, where its test points lie) of each of WAVE_REGIONS.
 REGION_TEXTS = (("inside", "inside the clusters"), ("between", "between the clusters"), ("everywhere", "everywhere"))
 CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 14px}
@@ -210,9 +213,8 @@ def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
         return f"{text}: the chains agree."
     worst = GRID[np.argmax(nuts.r_hat)]
     return (
-        f"{text}. **Above {AGREE} at {where.sum()} of {len(where)} grid points, most at x = {worst:.2f}: there the "
-        f"chains "
-        "disagree,** and each chain's mean is dotted."
+        f"{text}. **It is above {AGREE} at {where.sum()} of {len(where)} grid points, highest at x = {worst:.2f}: "
+        "there the chains disagree,** and each chain's mean is dotted."
     )
 
 

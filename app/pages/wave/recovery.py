@@ -23,12 +23,12 @@ from stein_core.sweep.grids import SWEEPS, key_of
 STOP = SWEEPS["recovery"].facts.stop
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ABOUT = (
-    f"The table says how many particles SVGD needs to predict the wave better (LPPD) than SMI with {SMI_PARTICLES}, "
-    f"after {STEPS:,} steps, as the median over the seeds. *Published* is table 4 of the SMI paper, with ten seeds."
+    f"The table says how many particles SVGD needs for a higher LPPD than SMI with {SMI_PARTICLES} particles after "
+    f"{STEPS:,} steps. It is the median over the seeds; *published* is table 4 of the SMI paper, with ten seeds."
 )
 INFLATED = (
-    "The published code forgets to divide by m, so SVGD's LPPD is too high by n log m and grows with the number of "
-    f"particles (n test points: {', '.join(f'{name} {wave_region(name).shape[1]}' for name in WAVE_REGIONS)}). "
+    "The published code forgets to divide by m, so SVGD's LPPD is too high by ln m for each test point. "
+    f"(Test points: {', '.join(f'{name} {wave_region(name).shape[1]}' for name in WAVE_REGIONS)}.) "
     "Switch on to reproduce it."
 )
 
@@ -57,7 +57,7 @@ class Recovery:
         self.most = pmui.DiscreteSlider(
             label="SVGD particles up to", options=counts, value=min(32, counts[-1]), width=180, margin=(4, 16), **MIDDLE
         )
-        self.inflated = pmui.Switch(label="LPPD as in the published code, with n log m", margin=(8, 10))
+        self.inflated = pmui.Switch(label="LPPD as in the published code, too high by ln m a point", margin=(8, 10))
         self.inflated.param.watch(lambda event: self.show(), "value")
         self.table, self.origin = (
             pn.pane.HTML("", margin=(4, 8)),

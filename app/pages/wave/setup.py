@@ -64,7 +64,7 @@ class WaveSetup:
             if name not in shown():
                 raise unknown("method", name, shown())
         if not self.methods:
-            raise ValueError("methods is empty; allowed: one or more.")
+            raise ValueError("Methods: none is chosen; allowed: one or more.")
         object.__setattr__(self, "methods", tuple(name for name in shown() if name in self.methods))
         for name, low, high in (
             ("width", WIDTHS[0], WIDTHS[-1]),

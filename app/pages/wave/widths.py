@@ -159,7 +159,7 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
         if narrows != claim[method]:
             differ.append(f"{label_of(method)}'s {'narrows' if narrows else 'does not'}")
     seeds = max(map(len, ratios.values()))
-    said = "The SMI paper says that SVGD's and ASVGD's band narrows and SMI's does not"
+    said = "The SMI paper says that SVGD's and Annealed SVGD's bands narrow and SMI's does not"
     judged = f"**{said}; here {' and '.join(differ)}.**" if differ else f"{said}; our runs agree."
     ratio = f"Width at h = {TWO_ROWS[1]} over that at h = {TWO_ROWS[0]}, mean ± sd of {seeds} seeds"
     return f"{ratio}: {', '.join(words)}. {judged}"
