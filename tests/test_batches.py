@@ -172,6 +172,7 @@ def test_a_guide_that_shrinks_to_a_point_has_diverged():
     assert run_batch([recipe], Stop())[0]["stopped"] == "diverged"
 
 
+@pytest.mark.long
 def test_the_recursion_on_the_recorded_norms():
     """x <- (1 - e) x on N(0, I): the norm grows by 2.8% a step, which fires, or by 2%, which does not."""
     spec = Spec("gaussian", 2, "ensemble", optimizer="sgd", capacity=8)
@@ -221,6 +222,7 @@ def test_a_diverged_run_stops_alone_at_its_last_good_step():
     assert fine["stopped"] != "diverged" and fine["steps"] >= 700
 
 
+@pytest.mark.long
 def test_a_schedule_ends_before_its_run_does():
     recipes = [five("annealed", method_horizon=h) for h in (350, 600)]
     for recipe, result in zip(recipes, run_batch(recipes, SHORT)):

@@ -131,6 +131,7 @@ def test_recipe_with_numpy_values_in_its_changes_survives_too():
     assert "np." not in recipe.to_python(3) and "array" not in recipe.to_python(3)
 
 
+@pytest.mark.long
 def test_recipe_as_a_script_gives_the_same_last_frame(capsys):
     names = {}
     exec(FULL.to_python(10), names)
@@ -335,6 +336,7 @@ GRID = [
 GRID += ["--most", "700", "--workers", "2"]
 
 
+@pytest.mark.long
 def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
     store, exported = tmp_path / "s.sqlite", tmp_path / "rows.json"
     code, out, err = run(*GRID, "--set", "init.spread=2", "--store", store)

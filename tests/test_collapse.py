@@ -223,6 +223,7 @@ def test_what_the_page_says_about_the_published_runs():
     assert at[0.05, "numpyro", 1] == pytest.approx(1.0, abs=0.01)  # a mixture's, with 1/n; 1/(n-1) gives 1.034
 
 
+@pytest.mark.long
 def test_a_recording_repeats_the_row_it_came_from(tmp_path):
     (found,) = run_sweep(list(SMALL.recipes().values()), Store(tmp_path / "rows.sqlite"))
     recipe = Recipe.from_dict(found["recipe"])

@@ -139,6 +139,7 @@ def test_fluctuations_of_both_forces(kernel):
         assert metrics[name] == pytest.approx(parts.var(0).sum(-1).mean(), rel=1e-4, abs=1e-7), name
 
 
+@pytest.mark.long
 def test_methods_of_one_problem_share_the_compiled_diagnostics():
     """Which say the same of the same particles, whoever moves them; the forces are each method's own."""
     methods = ("svgd", "annealed", "langevin", "ensemble", "mmd")

@@ -96,6 +96,7 @@ def test_nuts_that_would_not_fit_into_memory_is_refused_before_it_begins(monkeyp
         run_nuts("wave", dim_of(2), {}, np.zeros(100), samples=10**6)
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_a_sweep_with_its_rows_kept_and_it_goes_on_later(tmp_path):
     recipes = SWEEPS["variance-collapse"].make(methods=("langevin",), dims=(1, 2, 3), particles=(6,), seeds=8)
     stop = Stop(stages=1, most=700)
@@ -131,6 +132,7 @@ def test_a_full_disk_stops_the_threads_of_a_sweep_where_they_are(tmp_path, monke
     assert len(begun) == 1
 
 
+@pytest.mark.long
 def test_a_score_that_is_no_number_ends_the_run_at_the_step_before(cliff):
     """All particles climb at 0.02 a step from near 0 and cross 3 after about 150 steps."""
     knobs = {"method.particles": 3, "method.step_size": 0.01, "method.alpha": 0.0, "init.spread": 0.0}

@@ -174,6 +174,7 @@ def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page, t
     assert len(jobs.store().rows()) > 0
 
 
+@pytest.mark.long
 def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything(desk, page, monkeypatch):
     """The one on the wall, which is set forward, back, and by daylight saving."""
     real, ahead, left = time.time, 0.0, []

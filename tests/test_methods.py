@@ -173,6 +173,7 @@ def test_mmd_descent_refuses_what_it_cannot_do():
     assert Recipe(MMD, closed).knobs == closed
 
 
+@pytest.mark.long
 def test_langevin_has_the_variance_of_its_step_size():
     """x <- (1 - e) x + sqrt(2 e) noise has variance 1 / (1 - e/2): 1000 chains x 50 coordinates, error
     sqrt(2/50000)."""

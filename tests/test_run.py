@@ -224,6 +224,7 @@ def test_a_method_with_stored_sets_grows_too():
     assert run.advance(1) == [] and run.look()[0].particles.shape == (16, 2)
 
 
+@pytest.mark.long
 def test_a_knob_that_does_not_fit_the_others_is_refused_and_changes_nothing():
     setup = Setup(target="gaussian", methods=("mmd",), knobs={"method.driving": "closed_form", "method.particles": 8})
     run = Run(setup, [compile(setup.spec("mmd", 8))])

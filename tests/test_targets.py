@@ -208,6 +208,7 @@ def test_evidence_of_earth_is_the_same_in_both_spaces():
 # ---------------------------------------------------------------- any NumPyro model
 
 
+@pytest.mark.long
 def test_from_numpyro_handles_vectors_positives_and_simplexes():
     def model(y):
         numpyro.sample("b", dist.Normal(0, 2).expand([3]).to_event(1))
@@ -250,6 +251,7 @@ def test_from_numpyro_refuses_what_it_cannot_do():
         from_numpyro(observed)
 
 
+@pytest.mark.long
 def test_numpyro_models_on_two_threads_at_once():
     """NumPyro keeps one handler stack for all threads: without care, models pick up each other's sites."""
 
