@@ -5,21 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.custom import JSComponent
 
 from app.lesson import dials
 from app.lesson.around import CSS, bars, foot, listing
 from app.lesson.host import NotebookHost
 from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
 from app.lesson.output import Output
+from app.lesson.reader import Reader
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import TURNS
 from app.server.loop import soon
-from app.server.messages import CheckedMessages, one_of
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short
@@ -59,28 +57,6 @@ LINK = (
     link.whole_number("idea", always=True),
     link.whole_number("cell"),
 )
-
-
-class Reader(CheckedMessages, JSComponent):
-    """Send the keys of the page, and scroll it to its top. Invisible.
-
-    Args:
-        on_key: on_key("next" or "previous") is called on the event loop.
-    """
-
-    schemas = ({"key": one_of("next", "previous")},)
-    _esm = Path(__file__).parent / "lessons.js"
-
-    def __init__(self, on_key: Callable[[str], None], **params):
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
-        self.on_key = on_key
-
-    def top(self) -> None:
-        """Scroll to the top."""
-        self._send_msg({"top": True})
-
-    def handle_message(self, data) -> None:
-        self.on_key(data["key"])
 
 
 class Lessons:

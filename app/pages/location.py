@@ -216,7 +216,7 @@ class Location(Live):
         if setup.methods != self.plain.methods:
             return "This page always shows SMI and SVGD; the run in the link was ignored."
         if setup.spec("smi", FIRST_CAPACITY).dim < 2:
-            return "This page needs a target of at least two dimensions; the run in the link was ignored."
+            return "This page needs two dimensions or more; the run in the link was ignored."
         return ""
 
     def show_setup(self, setup: Setup):

@@ -197,7 +197,7 @@ class Session(Player):
             return
         requested = {"add": run.count + 1, "method.particles": value}.get(name, 1)
         if requested > CAPACITY:
-            raise ValueError(f"{CAPACITY} particles are the most that this page shows.")
+            raise ValueError(f"particles = {requested} is out of range; allowed on this page: 1 to {CAPACITY}.")
         if self._deferred or requested > run.capacity > 1:  # in order, once the larger program is there
             if not self._deferred:
                 self._compile(CAPACITY)

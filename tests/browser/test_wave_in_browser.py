@@ -326,7 +326,7 @@ def test_nuts_is_computed_here_and_can_be_cancelled(open_wave):
     tab.button("Compute NUTS here").wait_for()
     tab.button("Compute NUTS here").click()
     tab.said("Pages that are playing come first.")
-    tab.button("Pause this page to speed it up").click()
+    tab.button("Pause this page to speed up the job").click()
     tab.button("Play").wait_for()
     tab.page.get_by_role("button", name="Pause this page").wait_for(state="hidden")
     tab.until("Number.isFinite(p.nuts[0])", "map")
