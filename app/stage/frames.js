@@ -1,7 +1,7 @@
 // What comes with a frame: the inverse of `wire.pack`, and what a card makes of it.
 
 // A trail shows where a few particles came from, and the last steps of many.
-const trailOf = count => Math.max(40, Math.min(400, Math.floor(4000 / count)));
+const trailOf = count => Math.max(12, Math.min(400, Math.floor(2400 / count)));
 
 // Whether any particle has gone further than a few pixels between two sets of positions.
 function moves(map, before, here) {

@@ -1,6 +1,6 @@
 // The stage: a legend, one card per panel (a canvas and its read-outs), the frame protocol with Python, and what the user does
 // with mouse and keys.
-const PICK = 14, GAP = 20, PAUSE = [45, 600], PLOT = {left: 38, right: 1, top: 1, bottom: 26}, BARE = {left: 1, right: 1, top: 1, bottom: 1};
+const PICK = 14, GAP = 20, PAUSE = [60, 600], BETWEEN = 33, PLOT = {left: 38, right: 1, top: 1, bottom: 26}, BARE = {left: 1, right: 1, top: 1, bottom: 1};
 const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
@@ -19,7 +19,7 @@ export function render({model, el}) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   let cards = [], backgrounds = [], panels = [], key = "", family = "", pointed = "", above = null, pace = 0, arrived = 0;
-  let queue = [], drawn = null, raf = 0, slowTimer = 0, clickTimer = 0;
+  let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0, clickTimer = 0;
   let tabbed = false, hover = -1, lastFrame = 0, seen = true, run = -1;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     extent: p => cards[p].background.map.extent,
@@ -160,7 +160,8 @@ export function render({model, el}) {
       drawPanel(card.ctx, card, panel, {rows: card.drawn, forces: panel && between(card.before, card.arrows, share)}, now);
     });
     slowTimer ||= setTimeout(paintSlow, 100);
-    if (queue.length || moving) repaint();
+    if (queue.length) repaint();
+    else if (moving) betweenTimer ||= setTimeout(() => { betweenTimer = 0; repaint(); }, BETWEEN);
     if (!frame) return;
     drawn = frame;
     model.send_msg({ack: frame[0]});
@@ -356,6 +357,7 @@ export function render({model, el}) {
     clearTimeout(clickTimer);
     cancelAnimationFrame(raf);
     clearTimeout(slowTimer);
+    clearTimeout(betweenTimer);
     document.removeEventListener("keydown", onKey);
     document.removeEventListener("pointerdown", onPointer);
   });

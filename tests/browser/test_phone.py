@@ -1,6 +1,7 @@
 """Every page on a phone."""
 
 import time
+from contextlib import closing
 
 import pytest
 from chromium import UNCOVERED
@@ -33,8 +34,11 @@ CUT = """() => {
     ],
 )
 def test_nothing_is_cut_off(chromium, server, query):
-    context = chromium.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
+    with closing(chromium.new_context(viewport={"width": 390, "height": 844})) as context:
+        look_at(context.new_page(), server, query)
+
+
+def look_at(page, server, query):
     page.goto(server.url + query)
     page.wait_for_function(UNCOVERED)
     page.get_by_role("button", name="Toggle theme").wait_for()
@@ -52,4 +56,3 @@ def test_nothing_is_cut_off(chromium, server, query):
             for name in ("Variance", "Mean location", "Near-orthogonality")
         }
         assert len(tops) == 2
-    context.close()
