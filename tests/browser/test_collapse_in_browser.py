@@ -207,7 +207,7 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
     tab.button("its bias is sampling noise").click()
     tab.page.wait_for_url("**y=mean_location*")
     assert tab.page.get_by_text("Other settings").first.is_hidden()
-    tab.choose("RESVGD", "What does not collapse?")
+    tab.choose("is the mean biased", "What does not collapse?")
     tab.page.get_by_text("Other settings").first.click()
     tab.page.get_by_text("Ba et al.", exact=True).first.wait_for()
     assert tab.page.get_by_text("step s costs as much").is_hidden()
