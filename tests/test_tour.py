@@ -1,6 +1,9 @@
 """The tour of a page: its stops, their captions and what is said of them."""
 
-from app.stage.tour import PROMPT, Tour, coloured
+from app.stage.setup import Setup
+from app.stage.tour import PROMPT, Tour
+from app.stage.transport import Transport
+from app.ui.legend import coloured
 from stein_core import METHODS
 
 STOPS = [{"name": name, "caption": f"Where is {name}?", "text": f"It is {name}."} for name in ("one", "two", "three")]
@@ -29,4 +32,15 @@ def test_names_of_methods_have_their_colours_and_markup_is_text():
     for name in ("svgd", "smi"):
         light, dark = METHODS[name].facts.colour
         assert f"light-dark({light}, {dark})" in text
-    assert text.count("<span") == 2 and "&lt;" in text and text.endswith(", not ASMI.")
+    assert text.count("<b ") == 2 and "&lt;" in text and text.endswith(", not ASMI.")
+
+
+def test_the_sliders_of_a_lecture_are_those_of_the_stop_that_opens():
+    made = Transport(lambda: None, lambda name, value: None, lambda event: None)
+    few = Setup(knobs={"method.alpha": 0.05, "method.particles": 12})
+    plain = Setup()  # its knobs have their defaults, which a setup does not mention
+    for setup, alpha, particles in ((few, 0.05, 12), (plain, 1.0, 20)):
+        made.show({"setup": setup, "knobs": setup.knobs})
+        assert (made.knobs["method.alpha"].value, made.knobs["method.particles"].value) == (alpha, particles)
+    made.show({"knobs": {"method.alpha": 3.0}})
+    assert (made.knobs["method.alpha"].value, made.knobs["method.particles"].value) == (3.0, 20)

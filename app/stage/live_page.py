@@ -73,7 +73,6 @@ class Live:
         later = soon(pn.state.curdoc)
         self.shell = shell
         self.quiet = False  # True while the program sets widgets: their events are then not the user's
-        self.shown = False  # the page is on screen
         self.step, self.rate = 0, 0.0
         self.around: list = []
         self.transport = Transport(lambda: self.session, self.on_knob, self.toggle)
@@ -160,13 +159,11 @@ class Live:
     # ---- what the shell asks
 
     def show(self):
-        self.shown = True
         if self.look.lecture:
             self.lecture(True)
         self.session.wake()
 
     def hide(self):
-        self.shown = False
         if self.look.lecture:
             self.shell.lecture(False)
         self.session.sleep()

@@ -71,7 +71,6 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         default=False, doc="Part of a longer page: it ignores the keyboard and pauses while it is out of sight."
     )
     dark = param.Boolean(default=False)
-    lit = param.Selector(default="", objects=["", "attract", "repulse"])
 
     schemas = (
         {"ack": number},

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Sequence
 
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.colours import look_of
-from stein_core import METHODS
+from app.ui.legend import coloured
 
 PROMPT = "Choose one thing to see …"
 CSS = """
@@ -83,15 +81,3 @@ class Tour:
         number = f"{self.at + 1} / {len(self.stops)} · " * self.large
         self.text.object = f'<p class="caption{" lecture" * self.large}">{number}{coloured(stop["caption"])}</p>'
         self.about.object = f'<p class="about">{about}</p>'
-
-
-def coloured(caption: str) -> str:
-    """Return a caption as HTML, with the names of methods in their colours."""
-    labels = {entry.label: entry.name for entry in METHODS.entries() if look_of(entry.name)}
-    pattern = "|".join(rf"\b{re.escape(label)}\b" for label in sorted(labels, key=len, reverse=True))
-
-    def paint(found: re.Match) -> str:
-        look = look_of(labels[found[0]])
-        return f'<span style="color: light-dark({look.colour}, {look.dark})">{found[0]}</span>'
-
-    return re.sub(pattern, paint, html.escape(caption, quote=False))

@@ -107,7 +107,9 @@ class Transport:
             self.rewind.param.update(end=max(length - 1, 1), value=position)
         if "step" in news:
             self.rewind.value_label = f"step {news['step']:,}"  # its own number counts frames
-        knobs = news.get("knobs", {}) | (dict(news["setup"].knobs) if "setup" in news else {})
         for name, made in self.knobs.items():
-            if name in knobs:
-                set_value(made, all_knobs()[name], knobs[name])
+            knob = all_knobs()[name]
+            if "setup" in news:  # which does not mention a knob that has its default
+                set_value(made, knob, news["setup"].knobs.get(name, knob.default))
+            elif name in news.get("knobs", {}):
+                set_value(made, knob, news["knobs"][name])
