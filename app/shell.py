@@ -19,7 +19,7 @@ from app.pages.wave.page import WavePage
 from app.server.limits import LIMITS
 from app.server.memory import detach_busy, forget_page
 from app.server.patches import stay_local
-from app.server.streaming import SHARE
+from app.server.streaming import FRAME_BUDGET
 from app.server.visitors import VISITORS
 from app.ui.browser import Browser
 from app.ui.theme import mui
@@ -154,7 +154,7 @@ class Shell:
         """Refresh twice a second, or less often if many pages play."""
         if time.monotonic() > self.next_refresh:
             self.refresh()
-            self.next_refresh = time.monotonic() + 0.5 * SHARE.crowding() - 0.25
+            self.next_refresh = time.monotonic() + 0.5 * FRAME_BUDGET.crowding() - 0.25
 
     def make(self, key: str, query: dict[str, str]):
         """Build a page and add it to the frame, hidden or not."""

@@ -39,17 +39,17 @@ def bytes_allowed() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def check_memory(spec: Spec, lanes: int = 1) -> None:
+def check_memory(spec: Spec, runs: int = 1) -> None:
     """Refuse a program that would not fit into memory, before anything is allocated.
 
     Args:
         spec: the program.
-        lanes: number of runs side by side.
+        runs: number of runs side by side.
 
     Raises:
         ValueError: the program needs more than `bytes_allowed`.
     """
-    need, allowed = lanes * bytes_needed(spec), bytes_allowed()
+    need, allowed = runs * bytes_needed(spec), bytes_allowed()
     if need > allowed:
         raise ValueError(
             f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB; "

@@ -1,6 +1,6 @@
-"""Batches: a lane is the run that it would be alone, and each stops when the rule says so.
+"""Batches: a run of a batch is the run that it would be alone, and each stops when the rule says so.
 
-Nearly all of the time is compiling, so tests share programs where they can: two lanes of 6 particles and rule `median`.
+Nearly all of the time is compiling, so tests share programs where they can: two runs of 6 particles and rule `median`.
 """
 
 from dataclasses import replace
@@ -51,8 +51,8 @@ def assert_alone(recipe, result):
 
 @pytest.mark.long
 @pytest.mark.parametrize("method, knobs", PADDED, ids=[m for m, _ in PADDED])
-def test_a_lane_is_the_run_alone(method, knobs):
-    """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other lanes change nothing. Langevin
+def test_a_run_of_a_batch_is_the_run_alone(method, knobs):
+    """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other runs change nothing. Langevin
     goes on for a short while: its rounding errors stay. (Others: the next test.)"""
     target = "gaussian" if method == "mmd" else "correlated"
     recipes = [five(method, d, seed, target, method_particles=n, **knobs) for d, n, seed in ((8, 6, 1), (2, 5, 0))]

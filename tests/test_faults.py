@@ -48,7 +48,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
     small = Spec("gaussian", 10, "svgd", capacity=64)
     check_memory(small)
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "0.001")
-    check_memory(small, lanes=2)
+    check_memory(small, runs=2)
     with pytest.raises(ValueError, match="allowed: 0.0 GB"):
         run_batch([Recipe(small, {"method.particles": 64}, seed) for seed in range(8)], Stop(stages=1, most=350))
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
@@ -125,7 +125,7 @@ def test_a_full_disk_stops_the_threads_of_a_sweep_where_they_are(tmp_path, monke
     store = Store(tmp_path / "s.sqlite")
     monkeypatch.setattr(grids, "run_batch", run_batch)
     monkeypatch.setattr(grids, "row_of", lambda recipe, stop, result: {"key": grids.key_of(recipe, stop)})
-    monkeypatch.setitem(grids.LANES, "cpu", 1)
+    monkeypatch.setitem(grids.RUNS_AT_ONCE, "cpu", 1)
     monkeypatch.setattr(store, "add", Mock(side_effect=OSError("no room")))
     with ThreadPoolExecutor(1) as one, pytest.raises(OSError, match="no room"):
         run_sweep(recipes, store, Stop(), one)

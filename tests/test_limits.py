@@ -241,7 +241,7 @@ def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_p
     monkeypatch, playing, ended, found
 ):
     monkeypatch.setattr(memory.Garbage, "SOON", 0.02)
-    monkeypatch.setattr(memory.SHARE, "pages", lambda: playing)
+    monkeypatch.setattr(memory.FRAME_BUDGET, "pages", lambda: playing)
     garbage = memory.Garbage()
     knot = Knot()
     knot.page = Document()

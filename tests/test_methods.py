@@ -1,6 +1,6 @@
 """What every method does to the variance, against numbers that papers print or that follow in a line.
 
-Runs go side by side as the lanes of a batch. `sample_variance` is the 1/(n-1) form, in which the laws are exact.
+Runs go side by side as one batch. `sample_variance` is the 1/(n-1) form, in which the laws are exact.
 """
 
 import jax

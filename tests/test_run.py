@@ -216,10 +216,10 @@ def test_a_method_with_stored_sets_grows_too():
     setup = Setup(target="gaussian", methods=("resampled",), knobs={"method.particles": 8})
     run = Run(setup, [compile(setup.spec("resampled", 8))])
     run.advance(3)
-    stored = np.array(run.lanes["resampled"].state.memory)
+    stored = np.array(run.methods["resampled"].state.memory)
     run.install([compile(setup.spec("resampled", 16))])
     assert np.abs(stored[:3]).min() > 0
-    np.testing.assert_array_equal(run.lanes["resampled"].state.memory[:, :8], stored)
+    np.testing.assert_array_equal(run.methods["resampled"].state.memory[:, :8], stored)
     run.change("method.particles", 16)
     assert run.advance(1) == [] and run.look()[0].particles.shape == (16, 2)
 

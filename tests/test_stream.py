@@ -14,16 +14,16 @@ from bokeh.io import doc as current
 from checks import finished, session_of
 
 from app.server.loop import soon
-from app.server.streaming import WRAP, Share, Streamer
+from app.server.streaming import WRAP, FrameBudget, Streamer
 
 
 class Loop:
     """A hand-cranked event loop that records what was sent."""
 
-    def __init__(self, share=None):
-        share = share or SimpleNamespace(sent=lambda page, waited: 0.0)
+    def __init__(self, budget=None):
+        budget = budget or SimpleNamespace(sent=lambda page, waited: 0.0)
         self.callbacks, self.sent = [], []
-        self.streamer = Streamer(self.sent.append, self.callbacks.append, share=share)
+        self.streamer = Streamer(self.sent.append, self.callbacks.append, budget=budget)
 
     def turn(self):
         while self.callbacks:
@@ -209,27 +209,27 @@ def test_acked_per_second_counts_drawn_frames_of_the_last_second(loop, monkeypat
 
 
 def test_pages_that_send_have_equal_shares_of_what_the_loop_manages(monkeypatch):
-    now, share = [100.0], Share()
+    now, budget = [100.0], FrameBudget()
     monkeypatch.setattr("app.server.streaming.time.monotonic", lambda: now[0])
     for _ in range(5):
         for page in range(10):
-            due = share.sent(page, waited=0.0)
+            due = budget.sent(page, waited=0.0)
         now[0] += 0.05
-    assert due - (now[0] - 0.05) == pytest.approx(10 / share.rate)
+    assert due - (now[0] - 0.05) == pytest.approx(10 / budget.rate)
     now[0] += 2  # all others have gone
-    assert share.sent(0, 0.0) - now[0] == pytest.approx(1 / share.rate)
+    assert budget.sent(0, 0.0) - now[0] == pytest.approx(1 / budget.rate)
 
 
 @pytest.mark.parametrize("late, most", [(0.1, True), (0.3, False)])
 def test_the_rate_falls_where_more_than_one_frame_in_six_is_late(late, most):
-    share, chance = Share(), np.random.default_rng(0)
+    budget, chance = FrameBudget(), np.random.default_rng(0)
     for _ in range(20_000):
-        share.sent(0, 2 * Share.LATE if chance.random() < late else 0.0)
-    assert (share.rate > 900) == most and (share.rate < 70) != most
+        budget.sent(0, 2 * FrameBudget.LATE if chance.random() < late else 0.0)
+    assert (budget.rate > 900) == most and (budget.rate < 70) != most
 
 
 def test_a_frame_is_held_back_until_its_share_is_due_but_not_where_somebody_hurries():
-    loop = Loop(share=SimpleNamespace(sent=lambda page, waited: time.monotonic() + 0.2))
+    loop = Loop(budget=SimpleNamespace(sent=lambda page, waited: time.monotonic() + 0.2))
     loop.publish(0)
     loop.turn()
     began = time.monotonic()
@@ -259,18 +259,18 @@ def test_hurry_wakes_a_worker_that_waits(loop):
 
 
 def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(monkeypatch):
-    now, share = [100.0], Share()
+    now, budget = [100.0], FrameBudget()
     monkeypatch.setattr("app.server.streaming.time.monotonic", lambda: now[0])
-    assert share.pages() == 0 and share.crowding() == 1
+    assert budget.pages() == 0 and budget.crowding() == 1
     for page in range(24):
-        share.sent(page, 0.0)
-    assert share.pages() == 24 and share.crowding() == 3
+        budget.sent(page, 0.0)
+    assert budget.pages() == 24 and budget.crowding() == 3
     now[0] += 1.1  # they have stopped
-    assert share.pages() == 0 and share.crowding() == 1
-    assert share.pages(share.REMEMBERED) == 24  # or are so slow
+    assert budget.pages() == 0 and budget.crowding() == 1
+    assert budget.pages(budget.REMEMBERED) == 24  # or are so slow
     now[0] += 4
-    share.sent(24, 0.0)
-    assert share.pages(share.REMEMBERED) == share.pages() == 1
+    budget.sent(24, 0.0)
+    assert budget.pages(budget.REMEMBERED) == budget.pages() == 1
 
 
 def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_its_end(caplog):

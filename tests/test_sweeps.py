@@ -16,7 +16,7 @@ from stein_core import Recipe, Spec, keep_compiled
 from stein_core.recipe import capacity_for
 from stein_core.sweep import grids
 from stein_core.sweep.batches import Stop, program_of
-from stein_core.sweep.grids import LANES, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
+from stein_core.sweep.grids import RUNS_AT_ONCE, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
 from stein_core.sweep.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -283,4 +283,4 @@ def test_a_diverged_run_is_a_row(tmp_path):
         Spec("gaussian", 2, "langevin", capacity=capacity_for(6)), {"method.particles": 6, "method.step_size": 1000.0}
     )
     (row,) = run_sweep([recipe], Store(tmp_path / "s.sqlite"), STOP)
-    assert row["stopped"] == "diverged" and row["steps"] < 10 and LANES["cpu"] >= 1
+    assert row["stopped"] == "diverged" and row["steps"] < 10 and RUNS_AT_ONCE["cpu"] >= 1

@@ -327,6 +327,6 @@ def test_nobody_looking_means_nothing_is_trained():
         assert time.monotonic() < until
         before = steps
         time.sleep(1)
-        steps = {name: lane.step for name, lane in made.session._run.lanes.items()}
+        steps = {name: own.step for name, own in made.session._run.methods.items()}
     assert max(steps.values()) < 20
     made.session.close()

@@ -19,7 +19,7 @@ from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import take_over
 from app.lesson.output import Output
-from app.server.background import STOPPING, TURNS, Cancelled, Threads, background_work
+from app.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
 from app.ui.colours import SPARE, darken, dress
 from app.ui.text import BUSY
 from app.ui.theme import TOKENS
@@ -98,8 +98,8 @@ class Chart(Output):
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             with self.lock:
                 self.newest = figure, self.problem
-            TURNS.take(self.host.later, self.show)
-        TURNS.take(self.host.later, self.idle)
+            UI_THROTTLE.run(self.host.later, self.show)
+        UI_THROTTLE.run(self.host.later, self.idle)
 
     def show(self) -> None:
         """Show the newest drawing, or say why it failed and keep the last one. On the event loop."""

@@ -16,7 +16,7 @@ from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
 from app.lesson.output import Output
 from app.lesson.reader import Reader
 from app.lesson.reading import Lesson, Reading, Result, lessons
-from app.server.background import TURNS
+from app.server.background import UI_THROTTLE
 from app.server.loop import soon
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
@@ -149,7 +149,7 @@ class Lessons:
 
     def in_turn(self, call: Callable[[], None]):
         """Call a slow UI update on the event loop when it is its turn."""
-        TURNS.take(self.later, call)
+        UI_THROTTLE.run(self.later, call)
 
     def begin(self, lesson: Lesson):
         """Show a lesson from its start."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Callable, Iterator
 
 from app.server.errors import note
-from app.server.streaming import SHARE
+from app.server.streaming import FRAME_BUDGET
 from stein_core.runner import in_pieces
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ LOOKERS = Threads(1, "look-up")  # what takes a moment
 
 def is_yielding() -> bool:
     """Say whether background work yields: a page plays, or did a moment ago. Such work may be what makes it slow."""
-    return SHARE.pages(SHARE.REMEMBERED) > 0
+    return FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED) > 0
 
 
 class Cancelled(BaseException):
@@ -86,7 +86,7 @@ def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
         now = time.monotonic()
         worked = 0.0 if since is None else now - since
         while not unwanted() and time.monotonic() < now + min(
-            LONGEST_REST, worked * SHARE.pages(SHARE.REMEMBERED) / SPARE_CORES
+            LONGEST_REST, worked * FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED) / SPARE_CORES
         ):
             time.sleep(min(worked, 0.02))
         if unwanted():
@@ -119,7 +119,7 @@ def in_background(
     LOOKERS.submit(run)
 
 
-class Turns:
+class UiThrottle:
     """What keeps the event loop busy for long, such as new cells of a lesson: of all pages one at a time.
 
     While pages play, the event loop stays free after each such call for as long as the call took. A slider then waits
@@ -129,12 +129,12 @@ class Turns:
     def __init__(self):
         self._free = 0.0  # the moment of time.monotonic() from which the next one may begin
 
-    def take(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
+    def run(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
         """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
 
         def work():
             began = time.monotonic()
-            if began < self._free and SHARE.pages() and (loop := running()):
+            if began < self._free and FRAME_BUDGET.pages() and (loop := running()):
                 loop.call_later(self._free - began, later, work)
                 return
             try:
@@ -153,4 +153,4 @@ def running() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-TURNS = Turns()
+UI_THROTTLE = UiThrottle()

@@ -6,7 +6,7 @@ import asyncio
 import gc
 from contextvars import Context
 
-from app.server.streaming import SHARE
+from app.server.streaming import FRAME_BUDGET
 from stein_core.machine import trim_memory
 
 
@@ -39,7 +39,7 @@ class Garbage:
     def _look(self) -> None:
         if not self._ended:
             return
-        if SHARE.pages() and self._ended < self.MOST:
+        if FRAME_BUDGET.pages() and self._ended < self.MOST:
             self._look_soon()
             return
         self._ended = 0
@@ -48,7 +48,7 @@ class Garbage:
 
     def _look_again(self) -> None:
         """Collect again: work that the page had begun, such as a compilation, may have held it the first time."""
-        if not SHARE.pages():
+        if not FRAME_BUDGET.pages():
             self._search()
 
     def _search(self) -> None:

@@ -38,7 +38,7 @@ class Mailbox:
             self._deliver(news)
 
 
-class Share:
+class FrameBudget:
     """How many frames a second a page may send, where the event loop that all pages share cannot send more.
 
     Each frame says how long it waited for the event loop. `rate` is the total frame rate of all pages. It is lowered
@@ -74,7 +74,7 @@ class Share:
         return max(1.0, self.pages() / 8)
 
 
-SHARE = Share()
+FRAME_BUDGET = FrameBudget()
 
 
 class Streamer:
@@ -82,7 +82,7 @@ class Streamer:
 
     send: called on the event loop with a float32 vector whose element 0 is its sequence number.
     schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
-    window: how many frames may be under way without an acknowledgement. share: says how soon the next one may be made.
+    window: how many frames may be under way without an acknowledgement. budget: says how soon the next one may be made.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class Streamer:
         send: Callable[[np.ndarray], None],
         schedule: Callable[[Callable], None],
         window: int = 2,
-        share: Share = SHARE,
+        budget: FrameBudget = FRAME_BUDGET,
     ):
-        self._send, self._schedule, self._window, self._share = send, schedule, window, share
+        self._send, self._schedule, self._window, self._budget = send, schedule, window, budget
         self._asked = self._next = 0.0  # when the last flush was asked for; when the next frame may be made
         self._hurried = self._eager = False
         self._changed = threading.Condition()
@@ -188,7 +188,7 @@ class Streamer:
             frame, self._waiting = self._waiting.copy(), None
             self._sent = (self._sent + 1) % WRAP
             frame[0] = self._sent
-            self._next = self._share.sent(id(self), time.monotonic() - self._asked)
+            self._next = self._budget.sent(id(self), time.monotonic() - self._asked)
             # The slot is free again: waiting for the acknowledgement instead would
             # allow one frame in flight and halve the frame rate.
             self._changed.notify_all()

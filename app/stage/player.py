@@ -9,7 +9,7 @@ from typing import Any, Callable
 import numpy as np
 
 from app.server.background import Threads
-from app.server.streaming import SHARE, Streamer
+from app.server.streaming import FRAME_BUDGET, Streamer
 from app.stage.run import Run
 from app.stage.worker import Pace, Worker
 from stein_core import METHODS
@@ -87,7 +87,7 @@ class Player(Worker):
         if run.knobs is not knobs:  # a change that came with a link
             self._notify({"knobs": run.knobs})
         for name in diverged[:1]:
-            alarm = f"{METHODS[name].label} diverged at step {run.lanes[name].step + 1}. {self.advice}"
+            alarm = f"{METHODS[name].label} diverged at step {run.methods[name].step + 1}. {self.advice}"
             if run.together:
                 self._pause(alarm)
             else:
@@ -133,7 +133,7 @@ class Player(Worker):
         run.shown = run.clock
         now, (then, step) = time.monotonic(), self._reported
         moving = self._playing or self._catching_up
-        if not moving or now - then > NEWS_EVERY * SHARE.crowding():
+        if not moving or now - then > NEWS_EVERY * FRAME_BUDGET.crowding():
             rate = (run.clock - step) / (now - then) if self._playing else 0.0
             self._reported = now, run.clock
             history = len(run.history), run.position

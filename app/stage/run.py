@@ -28,7 +28,7 @@ class HistoryEntry(NamedTuple):
 
 
 @dataclass
-class Lane:
+class MethodRun:
     """One method of a run. stepper: its program; None while it has none. diverged: it takes no step any more. spent,
     taken: recent seconds and steps."""
 
@@ -62,7 +62,7 @@ class Lane:
 class Run:
     """Methods of one setup, their states, and what was changed on the way.
 
-    setup: see `app.stage.session.LiveSetup`. lanes: by method. knobs: the present values over all methods. changes:
+    setup: see `app.stage.session.LiveSetup`. methods: by method. knobs: the present values over all methods. changes:
     (step, name, value) since the start. pending: changes still to come from a link. history, position: the run so far
     and the entry that is shown. shown: the step of the newest frame; None before the first.
     """
@@ -75,32 +75,34 @@ class Run:
         self.changes: list[tuple] = []
         self.pending = list(setup.changes)
         self.clock, self.shown = clock, None
-        self.lanes: dict[str, Lane] = {}
+        self.methods: dict[str, MethodRun] = {}
         self.frames: list[Frame] = []
         self.history: list[HistoryEntry] = []
         self.position = 0
         self.install(steppers)
 
     @property
-    def live(self) -> dict[str, Lane]:
+    def live(self) -> dict[str, MethodRun]:
         """The methods that have a program, in the order of the setup."""
         return {
-            name: self.lanes[name] for name in self.setup.methods if name in self.lanes and self.lanes[name].stepper
+            name: self.methods[name]
+            for name in self.setup.methods
+            if name in self.methods and self.methods[name].stepper
         }
 
     @property
-    def lagging(self) -> dict[str, Lane]:
+    def lagging(self) -> dict[str, MethodRun]:
         """The methods behind the clock, since they came or were compiled later."""
-        return {name: lane for name, lane in self.live.items() if lane.step < self.clock and not lane.diverged}
+        return {name: own for name, own in self.live.items() if own.step < self.clock and not own.diverged}
 
     @property
     def steppers(self) -> list[Stepper]:
-        return [lane.stepper for lane in self.live.values()]
+        return [own.stepper for own in self.live.values()]
 
     @property
     def seconds(self) -> float:
         """Of one step of all methods that move next; 0 before the first."""
-        return sum(lane.seconds for lane in (self.lagging or self.live).values())
+        return sum(own.seconds for own in (self.lagging or self.live).values())
 
     @property
     def capacity(self) -> int:
@@ -115,13 +117,13 @@ class Run:
     def install(self, steppers: Sequence[Stepper]) -> None:
         """Give methods their programs. A method that had one of another capacity keeps its particles."""
         for stepper in steppers:
-            spec, lane = stepper.spec, self.lanes.get(stepper.spec.method)
-            if lane is None or lane.spec != spec:
+            spec, own = stepper.spec, self.methods.get(stepper.spec.method)
+            if own is None or own.spec != spec:
                 state = self.start_of(stepper)
-                state = resize(lane.state, state) if lane else state
-                self.lanes[spec.method] = Lane(spec, stepper, frozenset(spec.knobs()), state, int(state.step))
+                state = resize(own.state, state) if own else state
+                self.methods[spec.method] = MethodRun(spec, stepper, frozenset(spec.knobs()), state, int(state.step))
             else:
-                lane.stepper = stepper
+                own.stepper = stepper
 
     def start_of(self, stepper: Stepper) -> State:
         """The state in which a method begins."""
@@ -134,9 +136,9 @@ class Run:
         self._apply_pending()
         if self.pending:
             steps = min(steps, self.pending[0][0] - self.clock)
-        moving = {name: lane for name, lane in self.live.items() if lane.step == self.clock and not lane.diverged}
+        moving = {name: own for name, own in self.live.items() if own.step == self.clock and not own.diverged}
         diverged = self._move(moving, self.clock + steps, steps)
-        self.clock = min((lane.step for lane in moving.values() if not lane.diverged), default=self.clock)
+        self.clock = min((own.step for own in moving.values() if not own.diverged), default=self.clock)
         self._apply_pending()
         return diverged
 
@@ -146,7 +148,7 @@ class Run:
 
     def look(self, measure: bool = True) -> list[Frame]:
         """Return the frames of this moment and enter it into the history; without `measure` they have no metrics."""
-        self.frames = [lane.stepper.look(lane.state, self.knobs_of(lane), measure) for lane in self.live.values()]
+        self.frames = [own.stepper.look(own.state, self.knobs_of(own), measure) for own in self.live.values()]
         entry = HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
         if not self.history:
             self.history = [entry]
@@ -163,8 +165,8 @@ class Run:
         """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated.
         Raises ValueError, and changes nothing, for a value that does not fit the rest."""
         if name not in EDITS:
-            for lane in self.live.values():
-                check_knobs(lane.spec, self.knobs_of(lane, {**self.knobs, name: value}))
+            for own in self.live.values():
+                check_knobs(own.spec, self.knobs_of(own, {**self.knobs, name: value}))
         self._forget_later()
         self.pending = []
         self._apply(name, value)
@@ -177,41 +179,41 @@ class Run:
         entry = self.history[self.position]
         self.clock = entry.clock
         self.knobs = {**self.knobs, "method.particles": count_of(entry.knobs)}
-        for name, lane in self.live.items():
-            lane.put(resize(entry.states[name], self.start_of(lane.stepper)))
+        for name, own in self.live.items():
+            own.put(resize(entry.states[name], self.start_of(own.stepper)))
 
     def present(self) -> Any:
         """Return the setup that repeats what is shown, and then goes on as a link said."""
         return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
-    def knobs_of(self, lane: Lane, knobs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    def knobs_of(self, own: MethodRun, knobs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Of `knobs`, or the present ones, those that a method has. The present ones are checked once."""
         if knobs is not None:
-            return {name: value for name, value in knobs.items() if name in lane.known}
-        if lane.checked is None or lane.checked[0] is not self.knobs:  # every change makes another dict
-            lane.checked = self.knobs, Knobs(lane.spec, self.knobs_of(lane, self.knobs))
-        return lane.checked[1]
+            return {name: value for name, value in knobs.items() if name in own.known}
+        if own.checked is None or own.checked[0] is not self.knobs:  # every change makes another dict
+            own.checked = self.knobs, Knobs(own.spec, self.knobs_of(own, self.knobs))
+        return own.checked[1]
 
-    def _move(self, lanes: Mapping[str, Lane], goal: int, steps: int) -> list[str]:
+    def _move(self, methods: Mapping[str, MethodRun], goal: int, steps: int) -> list[str]:
         """Up to `steps` steps of these methods towards `goal`; those that diverged."""
-        before, diverged = {name: lane.state for name, lane in lanes.items()}, []
-        for name, lane in lanes.items():
-            end = min(goal, lane.step + steps)
-            lane.advance(self.knobs_of(lane), end)
-            if lane.step < end:
+        before, diverged = {name: own.state for name, own in methods.items()}, []
+        for name, own in methods.items():
+            end = min(goal, own.step + steps)
+            own.advance(self.knobs_of(own), end)
+            if own.step < end:
                 diverged.append(name)
-                lane.diverged = not self.together
+                own.diverged = not self.together
         if diverged and self.together:
-            last = min(lane.step for lane in lanes.values())
-            diverged = [name for name in diverged if lanes[name].step == last]
-            for name, lane in lanes.items():
-                if lane.step > last:
-                    lane.put(before[name])
-                    lane.advance(self.knobs_of(lane), last)
+            last = min(own.step for own in methods.values())
+            diverged = [name for name in diverged if methods[name].step == last]
+            for name, own in methods.items():
+                if own.step > last:
+                    own.put(before[name])
+                    own.advance(self.knobs_of(own), last)
         return diverged
 
     def _states(self) -> dict[str, State]:
-        return {name: lane.state for name, lane in self.live.items()}
+        return {name: own.state for name, own in self.live.items()}
 
     def _apply_pending(self) -> None:
         """The pending changes whose step has come."""
@@ -221,8 +223,8 @@ class Run:
     def _apply(self, name: str, value: Any) -> None:
         if name in EDITS and self.capacity == 1 or name == "remove" and not (value < self.count and self.count > 1):
             return  # nothing to add to, or to take from
-        for lane in self.live.values():
-            lane.put(lane.stepper.change(lane.state, self.knobs_of(lane), name, value)[0])
+        for own in self.live.values():
+            own.put(own.stepper.change(own.state, self.knobs_of(own), name, value)[0])
         if name in EDITS:
             self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
         else:
@@ -247,7 +249,7 @@ class Run:
         if self.position >= len(self.history) - 1:
             return self.changes
         entry = self.history[self.position]
-        known = {name: knob.default for lane in self.live.values() for name, knob in lane.spec.knobs().items()}
+        known = {name: knob.default for own in self.live.values() for name, knob in own.spec.knobs().items()}
         turned = [(self.clock, k, v) for k, v in self.knobs.items() if entry.knobs.get(k, known.get(k)) != v]
         return [*self.changes[: entry.changes], *turned]
 

@@ -81,7 +81,7 @@ class Stop:
                 raise ValueError(f"{name} = {short(getattr(self, name))} is too large; allowed: at most {MOST_STEPS}.")
 
 
-class Lane(NamedTuple):
+class BatchRun(NamedTuple):
     """One run of a batch. blocks: force norms, means over 35 steps, the newest last. average: the recursion's fast and
     slow one. stage: how often the step size is divided by 10; since: steps in this stage; events: how often that has
     changed, at the steps and to the stages in `changes`; done: 0 while it runs, else 1 settled, 2 at its last step, 3
@@ -142,8 +142,8 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
 
 
 @lru_cache(maxsize=16)
-def _compiled(program: tuple, entries: tuple, lanes: int):
-    """(start, advance, finish) of a program, compiled for a number of lanes. entries: what the names mean now."""
+def _compiled(program: tuple, entries: tuple, count: int):
+    """(start, advance, finish) of a program, compiled for `count` runs. entries: what the names mean now."""
     make_room()
     name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
@@ -169,10 +169,10 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
         state = build(knobs, d)[1].init(jax.random.PRNGKey(seed), capacity)
         zero = jnp.int32(0)
         changes = jnp.zeros((EVENTS, 2), jnp.int32)
-        return Lane(state, jnp.zeros(BLOCKS), jnp.zeros(2), zero, zero, zero, changes, zero)
+        return BatchRun(state, jnp.zeros(BLOCKS), jnp.zeros(2), zero, zero, zero, changes, zero)
 
-    def block(lane, knobs, d, least, most):
-        problem, method = build({**knobs, "method.step_size": knobs["method.step_size"] * 0.1**lane.stage}, d)
+    def block(run, knobs, d, least, most):
+        problem, method = build({**knobs, "method.step_size": knobs["method.step_size"] * 0.1**run.stage}, d)
         weights = problem.weights(capacity)
 
         def step(i, carry):
@@ -188,45 +188,45 @@ def _compiled(program: tuple, entries: tuple, lanes: int):
                 jnp.sqrt(weights @ jnp.sum(force**2, axis=1))
                 for force in (forces.attract + forces.repulse, forces.attract)
             )
-            tau = jnp.minimum(lane.since + i, jnp.array([FAST, SLOW])).astype(jnp.float32)
+            tau = jnp.minimum(run.since + i, jnp.array([FAST, SLOW])).astype(jnp.float32)
             discount = 0.001 ** (1.0 / jnp.array([FAST, SLOW]))
             average = norm / (tau + 1) + tau / (tau + 1) * discount * average
             fired = fired | (average[0] > 2 * average[1])
             return state, total + norm, pull + attraction, average, fired, fine
 
-        first = (lane.state, 0.0, 0.0, lane.average, jnp.bool_(False), jnp.bool_(True))
+        first = (run.state, 0.0, 0.0, run.average, jnp.bool_(False), jnp.bool_(True))
         state, total, pull, average, latched, fine = jax.lax.fori_loop(0, FAST, step, first)
-        blocks, since = jnp.append(lane.blocks[1:], total / FAST), lane.since + FAST
+        blocks, since = jnp.append(run.blocks[1:], total / FAST), run.since + FAST
         # Where floats stand still the norm is constant, or 0: that has stopped falling too.
         fast_is_slower = blocks[-1] >= jnp.mean(blocks) * (1 - 1e-6) if stop.rule == "means" else latched
         fires = (since >= (stop.noisy if noisy else stop.least)) & (state.step >= least) & fast_is_slower
-        last = fires & (lane.stage + 1 >= stages)
+        last = fires & (run.stage + 1 >= stages)
         settled = last & (noisy | (total <= AT_REST * pull))
-        stage = jnp.where(last, jnp.where(settled, lane.stage, 0), lane.stage + fires)
-        out = (state.step >= most) | (lane.events + 1 >= EVENTS)
+        stage = jnp.where(last, jnp.where(settled, run.stage, 0), run.stage + fires)
+        out = (state.step >= most) | (run.events + 1 >= EVENTS)
         done = jnp.where(settled, 1, jnp.where(out, 2, 0))
-        events = lane.events + (fires & (done == 0))
-        changes = lane.changes.at[lane.events].set(jnp.stack([state.step, stage]))
-        after = Lane(
+        events = run.events + (fires & (done == 0))
+        changes = run.changes.at[run.events].set(jnp.stack([state.step, stage]))
+        after = BatchRun(
             state,
             blocks,
             jnp.where(fires, 0.0, average),
             stage,
             jnp.where(fires, 0, since),
             events,
-            jnp.where(events > lane.events, changes, lane.changes),
+            jnp.where(events > run.events, changes, run.changes),
             jnp.where(fine, done, 3),
         )
-        return jax.tree.map(lambda a, b: jnp.where(lane.done > 0, b, a), after, lane)
+        return jax.tree.map(lambda a, b: jnp.where(run.done > 0, b, a), after, run)
 
-    def advance(lane, knobs, d, least, most, blocks):
+    def advance(run, knobs, d, least, most, blocks):
         one = jax.vmap(block)
-        return jax.lax.fori_loop(0, blocks, lambda _, lane: one(lane, knobs, d, least, most), lane)
+        return jax.lax.fori_loop(0, blocks, lambda _, run: one(run, knobs, d, least, most), run)
 
-    def finish(lane, knobs, d):
+    def finish(run, knobs, d):
         problem, method = build(knobs, d)
-        key = jax.random.fold_in(lane.state.key, lane.state.step)
-        return evaluate(problem, key, lane.state, method.step(key, lane.state)[1])
+        key = jax.random.fold_in(run.state.key, run.state.step)
+        return evaluate(problem, key, run.state, method.step(key, run.state)[1])
 
     return jax.jit(jax.vmap(start)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish))
 
@@ -265,21 +265,21 @@ def run_batch(
     with jax.default_matmul_precision("highest"):
         entries = tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
         start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
-        lanes = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
+        runs = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         spent, blocks = 0.0, 1
         while not all(results) and not cancelled():
             before = time.perf_counter()
-            lanes = advance(lanes, knobs, d, *limits, np.int32(blocks))
-            done = np.asarray(lanes.done)
+            runs = advance(runs, knobs, d, *limits, np.int32(blocks))
+            done = np.asarray(runs.done)
             blocks = max(1, min(200, int(blocks * CHUNK_SECONDS / (time.perf_counter() - before))))
             spent += time.perf_counter() - before
             fresh = [i for i, result in enumerate(results) if done[i] and not result]
             if fresh:
-                particles = np.asarray(lanes.state.particles)
-                metrics = np.asarray(finish(lanes, knobs, d), float)
-                events, changes = np.asarray(lanes.events), np.asarray(lanes.changes)
-                steps = np.asarray(lanes.state.step)
+                particles = np.asarray(runs.state.particles)
+                metrics = np.asarray(finish(runs, knobs, d), float)
+                events, changes = np.asarray(runs.events), np.asarray(runs.changes)
+                steps = np.asarray(runs.state.step)
             for i in fresh:
                 found = dict(zip(DIAGNOSTICS, metrics[i].tolist()))
                 if more:

@@ -34,7 +34,7 @@ from stein_core.sweep.store import Store
 
 SWEEPS = Registry("sweep", SweepFacts)
 RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new
-LANES = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
+RUNS_AT_ONCE = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
 
 
 @SWEEPS.register("variance-collapse", label="Variance collapse", reference="SMI paper, fig. 2; Ba et al. 2022, fig. 4")
@@ -194,15 +194,15 @@ def row_of(recipe: Recipe, stop: Stop, result: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def batches_of(recipes: Iterable[Recipe], stop: Stop, lanes: int) -> list[list[Recipe]]:
-    """Recipes that share a program, at most `lanes` together, small dimensions first; it depends on nothing else."""
+def batches_of(recipes: Iterable[Recipe], stop: Stop, most: int) -> list[list[Recipe]]:
+    """Recipes that share a program, at most `most` together, small dimensions first; it depends on nothing else."""
     groups: dict[tuple, list[Recipe]] = {}
     for recipe in recipes:
         groups.setdefault(program_of(recipe, stop), []).append(recipe)
     batches = []
     for group in groups.values():
         group.sort(key=lambda r: (r.spec.dim, r.seed, key_of(r, stop)))
-        count = -(-len(group) // lanes)
+        count = -(-len(group) // most)
         size = -(-len(group) // count)  # equal ones: a small last batch would be another program
         batches += [group[i : i + size] for i in range(0, len(group), size)]
     return sorted(batches, key=lambda batch: (batch[-1].spec.dim, key_of(batch[0], stop)))
@@ -224,8 +224,8 @@ def run_sweep(
     """
     keys = {key_of(recipe, stop): recipe for recipe in recipes}
     have = {row["key"]: row for row in store.rows(keys)}
-    lanes = LANES.get(jax.default_backend(), LANES["gpu"])
-    batches = [b for b in batches_of(keys.values(), stop, lanes) if any(key_of(r, stop) not in have for r in b)]
+    most = RUNS_AT_ONCE.get(jax.default_backend(), RUNS_AT_ONCE["gpu"])
+    batches = [b for b in batches_of(keys.values(), stop, most) if any(key_of(r, stop) not in have for r in b)]
     left = sum(_cost(r) for batch in batches for r in batch if key_of(r, stop) not in have)
     began, spent, lock = time.perf_counter(), 0.0, threading.Lock()
     interrupted = threading.Event()  # threads stop where they are

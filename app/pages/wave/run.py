@@ -25,7 +25,7 @@ class WaveRun(Run):
 
     def start_of(self, stepper: Stepper) -> State:
         method = stepper.spec.method
-        if method not in self.lanes and self.clock >= STEPS and is_shipped(self.setup):
+        if method not in self.methods and self.clock >= STEPS and is_shipped(self.setup):
             return shipped_state(stepper, method)
         return stepper.reset(self.setup.seed, self.setup.knobs_of(method))
 

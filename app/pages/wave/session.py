@@ -124,7 +124,7 @@ class WaveSession(Player):
     def _advance(self, move: Callable[[int], list[str]], steps: int):
         started = time.monotonic()
         super()._advance(move, steps)
-        if all(lane.diverged for lane in self._run.live.values()):
+        if all(own.diverged for own in self._run.live.values()):
             self._pause("Every method has diverged. Choose a smaller learning rate, then press Train from scratch.")
         elif self._playing and self._run.clock >= self._stop and not self._run.lagging:
             self._pause()
@@ -138,9 +138,9 @@ class WaveSession(Player):
     def _frame(self) -> np.ndarray:
         started, run, setup = time.perf_counter(), self._run, self._setup
         found = {}
-        for name, lane in run.live.items():
-            rate = 1 / lane.seconds if lane.seconds else 0.0
-            found[name] = evaluate(lane.spec, lane.state.particles, setup, name, lane.step, rate, lane.diverged)
+        for name, own in run.live.items():
+            rate = 1 / own.seconds if own.seconds else 0.0
+            found[name] = evaluate(own.spec, own.state.particles, setup, name, own.step, rate, own.diverged)
         self.snapshot = Snapshot(run.clock, setup, found)
         self._published, self._looking = time.monotonic(), time.perf_counter() - started
         return pack(self._row, run.clock, found)
@@ -197,9 +197,9 @@ class WaveSession(Player):
         """Let those that have a program train, and have the next one compiled that the setup needs."""
         keys = self._keys()
         self._programs = {key: program for key, program in self._programs.items() if key in keys.values()}
-        for name, lane in self._run.lanes.items():
+        for name, own in self._run.methods.items():
             if keys.get(name) not in self._programs:
-                lane.stepper = None
+                own.stepper = None
         self._run.install([self._programs[key] for key in keys.values() if key in self._programs])
         missing = [name for name, key in keys.items() if key not in {*self._programs, *self._refused}]
         if self._ticket not in [keys[name] for name in missing]:  # what it compiles may not be wanted any more
