@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 def compile_particles() -> None:
     """Compile the programs of the first stop of page Particles."""
     try:
-        setup = Particles.stops()[0]
+        setup, view = Particles.stops()[0], SideBySide()
         specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
-        for prepare in (*[partial(compile, spec) for spec in specs], partial(SideBySide().scene, specs)):
+        for prepare in (*[partial(compile, spec, measure=view.measured) for spec in specs], partial(view.scene, specs)):
             # Visitors' programs come first.
             while session.COMPILERS.busy or wave_session.COMPILERS.busy or VISITORS.arriving:
                 time.sleep(0.2)

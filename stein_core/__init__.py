@@ -11,14 +11,16 @@ import sys
 from stein_core import guides, methods, optimizers, posteriors, targets  # noqa: F401  (importing registers)
 from stein_core.errors import UnknownName
 from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
-from stein_core.knobs import Knob
+from stein_core.knobs import Knob, Option
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro
-from stein_core.recipe import Recipe, Spec, capacity_for, target_of
+from stein_core.recipe import Recipe
 from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
+from stein_core.rows import from_rows
 from stein_core.runner import Stepper
+from stein_core.spec import Spec, capacity_for, target_of
 from stein_core.steppers import collect, compile, stream
-from stein_core.types import Forces, Frame, Guide, Method, State, Target
+from stein_core.types import Forces, Frame, Functions, Guide, Method, Rows, State, Target
 
 # Scripts that earlier versions exported import these two from here.
 sys.modules |= {"stein_core.bands": bands, "stein_core.wave": wave}
@@ -34,10 +36,13 @@ __all__ = [
     "TARGETS",
     "Forces",
     "Frame",
+    "Functions",
     "Guide",
     "Knob",
+    "Option",
     "Method",
     "Recipe",
+    "Rows",
     "Spec",
     "State",
     "Stepper",
@@ -49,6 +54,7 @@ __all__ = [
     "compile",
     "device_name",
     "from_numpyro",
+    "from_rows",
     "keep_compiled",
     "stream",
     "target_of",

@@ -1,9 +1,12 @@
 """Diagnostics: numbers read off one state. A diagnostic is a function (view) -> scalar; NaN means undefined.
 
-Every frame carries all of them. `log=True` asks a plot for a log axis. `live=False` keeps a diagnostic out of the
-read-outs beside a moving stage.
+Whoever looks at a state says which of them to compute. `log=True` asks a plot for a log axis. `live=False` keeps a
+diagnostic out of the read-outs beside a moving stage.
 """
 
+from __future__ import annotations
+
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,6 +62,12 @@ class View:
         location = self.problem.guide.location(self.particles)
         within = self.weights @ self.problem.guide.scale(self.particles) ** 2
         return self.real(within), self.weights @ (location - self.weights @ location) ** 2
+
+    @cached_property
+    def scores(self) -> Array:
+        """Return grad log p (n, d) at the draws, 0 for spare rows: of all data, never of a mini-batch."""
+        scores = jax.vmap(jax.grad(self.problem.target.log_density))(self.draws)
+        return jnp.where(self.weights[:, None] > 0, scores, 0.0)
 
     @cached_property  # XLA would not see that both readers choose the same kernel
     def fluctuations(self) -> list[Array]:
@@ -133,14 +142,16 @@ def covariance_error(view):
     "|C - Sigma|_F between the mixture's covariance (1/n between guides) and the exact one, all entries."
     target = view.problem.target
     if target.variance is None:
-        return jnp.float32(jnp.nan)
+        return jnp.asarray(jnp.nan)
     location = view.problem.guide.location(view.particles)
-    centered = location - view.weights @ location
-    _, between = view.moments()
-    root = jnp.sqrt(view.weights)[:, None] * centered
-    off_diagonal = jnp.sum((root @ root.T) ** 2) - jnp.sum(between**2)  # sum of B_ij^2 from the small Gram matrix
+    root = jnp.sqrt(view.weights)[:, None] * (location - view.weights @ location)
+    if view.problem.guide.factor is not None:
+        columns = jnp.sqrt(view.weights)[:, None, None] * view.problem.guide.factor(view.particles)
+        root = jnp.concatenate([root, jnp.moveaxis(columns, -1, 1).reshape(-1, root.shape[1])])
+    gram = root @ root.T if len(root) <= root.shape[1] else root.T @ root  # both have the sum of squares of B = R^T R
+    off_diagonal = jnp.sum(gram**2) - jnp.sum(jnp.sum(root**2, axis=0) ** 2)
     if target.covariance is not None:
-        exact = jnp.float32(target.covariance - np.diag(target.variance))
+        exact = jnp.asarray(target.covariance - np.diag(target.variance), float)
         real = view.real(jnp.ones(target.dim))
         off_diagonal += real @ exact**2 @ real - 2 * jnp.sum((root @ exact) * root)
     return jnp.sqrt(jnp.maximum(off_diagonal, 0.0) + diagonal_error(view) ** 2)
@@ -157,9 +168,9 @@ def diagonal_error(view):
     "|diag(C - Sigma)|: what the published code plots as the distance of covariances."
     target = view.problem.target
     if target.variance is None:
-        return jnp.float32(jnp.nan)
+        return jnp.asarray(jnp.nan)
     within, between = view.moments()
-    return jnp.sqrt(jnp.sum((within + between - view.real(jnp.float32(target.variance))) ** 2))
+    return jnp.sqrt(jnp.sum((within + between - view.real(jnp.asarray(target.variance, float))) ** 2))
 
 
 @DIAGNOSTICS.register("mean_location", label="mean location", reference="SMI paper, fig. 5", live=False)
@@ -167,8 +178,8 @@ def mean_location(view):
     "Mean over particles and coordinates of location minus the exact mean; `theory.mean_band` is its i.i.d. noise."
     mean = view.problem.target.mean
     if mean is None:
-        return jnp.float32(jnp.nan)
-    return view.average(view.weights @ view.problem.guide.location(view.particles) - jnp.float32(mean))
+        return jnp.asarray(jnp.nan)
+    return view.average(view.weights @ view.problem.guide.location(view.particles) - jnp.asarray(mean, float))
 
 
 def _centered_gram(view):
@@ -238,16 +249,42 @@ def bandwidth(view):
     return view.sigma
 
 
-@DIAGNOSTICS.register("ksd", label="Stein discrepancy", reference="Gorham & Mackey 2017, eq. 5", log=True)
+@DIAGNOSTICS.register(
+    "stein_trace", label="Stein trace", reference="integration by parts", reads="draws", full_data=True, ideal=1.0
+)
+def stein_trace(view):
+    """1 for exact draws of any target, below 1 if they are too narrow for their scores: r = -sum_l s_l . (x_l - mean) /
+    ((n - 1) d), s the score.
+
+    It is a mean over directions, weighted by precision, and does not see a shift. SVGD's particles at rest have the
+    value of `theory.simplex_variance` on any target, if all their distances are about equal. Guides have one draw each,
+    and their mixture's mean is known, so that n replaces n - 1.
+    """
+    m = view.problem.m
+    if view.problem.guide.log_density is None:
+        mean, count = view.weights @ view.draws, jnp.maximum(m - 1, 1)
+    else:
+        mean, count = view.weights @ view.problem.guide.location(view.particles), m
+    return -jnp.sum(view.real(view.scores * (view.draws - mean))) / (count * view.problem.d)
+
+
+@DIAGNOSTICS.register(
+    "ksd",
+    label="Stein discrepancy",
+    reference="Gorham & Mackey 2017, eq. 5",
+    log=True,
+    reads="draws",
+    full_data=True,
+)
 def ksd(view):
-    """Kernel Stein discrepancy to the target (V-statistic), kernel (1 + r^2)^(-1/2), on one draw of each guide.
+    """Kernel Stein discrepancy to the target (V-statistic), kernel (1 + r^2)^(-1/2), on one draw of each guide. Few
+    particles in many dimensions can collapse unseen: of 20 in 50 dimensions, SVGD's have 2.1 and exact draws 2.2.
 
     k_p(x, y) = <s(x), s(y)> k + <s(x), grad_y k> + <s(y), grad_x k> + tr(grad_x grad_y k), with c = 1, beta = -1/2.
     """
     x, w = view.draws, view.weights
     x, d = x - center(x, w), view.problem.d
-    score = jax.vmap(jax.grad(view.problem.target.log_density))(view.draws)
-    score = jnp.where(w[:, None] > 0, score, 0.0)
+    score = view.scores
     base = 1.0 + squared_distances(x, x, w)
     k = jax.lax.rsqrt(base)
     cross = score @ x.T  # <s(x_i), x_j>
@@ -257,13 +294,20 @@ def ksd(view):
     return jnp.sqrt(jnp.maximum(w @ (score @ score.T * k + first + second) @ w, 0.0))
 
 
-@DIAGNOSTICS.register("mmd", label="MMD to exact", reference="Gretton et al. 2012, eq. 5", log=True, needs=("sample",))
+@DIAGNOSTICS.register(
+    "mmd",
+    label="MMD to exact",
+    reference="Gretton et al. 2012, eq. 5",
+    log=True,
+    needs=("sample",),
+    reads="draws",
+)
 def mmd(view):
     """Maximum mean discrepancy (V-statistic) between one draw of each guide and 256 exact ones (RBF kernel, bandwidth
     from the exact draws). Even perfect draws do not reach 0: 256 of them give about 0.05."""
     target = view.problem.target
     if target.sample is None:
-        return jnp.float32(jnp.nan)
+        return jnp.asarray(jnp.nan)
     exact = target.sample(jax.random.fold_in(view.key, 2**31 - 1), EXACT_DRAWS)
     exact = view.real(exact)
     within = squared_distances(exact, exact)
@@ -281,18 +325,21 @@ def mmd(view):
     return jnp.sqrt(jnp.maximum(square, 0.0))
 
 
-def evaluate(problem: Problem, key, state: State, forces: Forces):
-    """Return every diagnostic of a state as one vector, in the registry's order.
+def evaluate(problem: Problem, key, state: State, forces: Forces, names: Collection[str] | None = None):
+    """Return diagnostics of a state as one vector, in the registry's order.
 
     Args:
         problem: the problem.
         key: of this step, so that the draws are those of the step.
         state: the state.
         forces: at the state.
+        names: which; None for all.
     """
     g = gradients(problem, key, state.particles)  # the same draws as the step's
     squared, sigma = distances_and_bandwidth(problem, state.particles)
     n = state.particles.shape[0]
-    draws = jax.vmap(problem.guide.sample)(state.particles, problem.normal(jax.random.fold_in(key, 1), (n,)))
+    draws = jax.vmap(problem.guide.sample)(state.particles, problem.draw(jax.random.fold_in(key, 1), (n,)))
     view = View(problem, state.particles, problem.weights(n), forces, g, squared, sigma, draws, state.key)
-    return jnp.stack([jnp.asarray(e.make(view), jnp.float32) for e in DIAGNOSTICS.entries()])
+    return jnp.stack(
+        [jnp.asarray(e.make(view), float) for e in DIAGNOSTICS.entries() if names is None or e.name in names]
+    )

@@ -1,4 +1,4 @@
-"""Squared distances between particles, in float32 without loss of digits."""
+"""Squared distances between particles, without loss of digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from stein_core.types import Array
 
 LEAST = 1e-30  # smaller values count as 0 in float32
-ROUNDING = 5e-7  # rounding error of a squared distance, relative to the squared norms
+ROUNDING = 4.2  # rounding error of a squared distance, relative to the squared norms, in machine epsilons
 EXACT_DIFFERENCES = 16  # up to this many coordinates, differences are formed one by one: exact, as fast as a matmul
 
 
@@ -43,4 +43,5 @@ def squared_distances(x: Array, y: Array, weights: Array | None = None) -> Array
     x, y = x - origin, y - origin
     norms = jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1)[None, :]
     square = norms - 2.0 * (x @ y.T)
-    return jnp.where(square > ROUNDING * norms, square, 0.0)  # a smaller value is rounding error of 0
+    least = ROUNDING * jnp.finfo(square.dtype).eps
+    return jnp.where(square > least * norms, square, 0.0)  # a smaller value is rounding error of 0

@@ -22,16 +22,20 @@ class TargetFacts(Facts):
     """Facts of a target.
 
     dims: the least and the largest dimension. default_dim: the dimension without a choice. dim_step: dimensions are
-    multiples of it. check_dim: raises ValueError for a dimension that the target does not have. pads: the factory takes
-    a mask. sampled: it may have an exact sampler; False saves building it to find out. measures: (spec, particles,
-    knobs) -> further columns of a sweep's row.
+    multiples of it. dim_of: (options by their short names) -> the dimension, if it follows from them. options_of: the
+    inverse, (dimension, given options) -> options; it raises ValueError for a dimension that the target does not have.
+    pads: the factory takes a mask. data: (options) -> the arrays that the factory takes as `data`. sampled: it may have
+    an exact sampler; False saves building it to find out. measures: (spec, particles, knobs) -> further columns of a
+    sweep's row.
     """
 
     dims: tuple[int, int]
     default_dim: int
     dim_step: int = 1
-    check_dim: Callable[[int], Any] | None = None
+    dim_of: Callable[..., int] | None = None
+    options_of: Callable[..., Mapping[str, Any]] | None = None
     pads: bool = False
+    data: Callable[..., Any] | None = None
     sampled: bool = True
     measures: Callable[..., dict[str, float]] | None = None
 
@@ -86,11 +90,13 @@ class MethodFacts(Facts):
 
 @dataclass(frozen=True, kw_only=True)
 class GuideFacts(Facts):
-    """Facts of a guide. size: (dimension of theta) -> number of parameters of one guide, in plain arithmetic, for the
-    dimension may be traced. has_density: False for a point mass."""
+    """Facts of a guide. size: (dimension of theta, **options) -> number of parameters of one guide, in plain
+    arithmetic, for the dimension may be traced. has_density: False for a point mass. mean_field: whether its
+    coordinates are independent."""
 
-    size: Callable[[Any], Any]
+    size: Callable[..., Any]
     has_density: bool = True
+    mean_field: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +110,16 @@ class KernelFacts(Facts):
 class DiagnosticFacts(Facts):
     """Facts of a diagnostic. log: a plot wants a log axis. live: it is a read-out beside a moving picture. needs: what
     a run must have for it to mean something, of "density" (guides that are no point masses), "kernel" (particles that
-    interact), "several" (particles, by the method) and "sample" (exact draws of the target)."""
+    interact), "several" (particles, by the method) and "sample" (exact draws of the target). reads: "draws" if draws
+    and their scores are enough, "problem" if it also needs the method's guide, kernel or forces. full_data: it
+    evaluates the density of all data, also when a step takes a mini-batch. ideal: its value for exact draws."""
 
     log: bool = False
     live: bool = True
     needs: tuple[str, ...] = ()
+    reads: str = "problem"
+    full_data: bool = False
+    ideal: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,8 +41,8 @@ from scipy.special import expit, softmax
 
 from stein_core.kernel_sums import is_inner
 from stein_core.kernels import bandwidth
-from stein_core.recipe import Spec
 from stein_core.registry import BANDWIDTHS, FORCE_SCALES, KERNELS
+from stein_core.spec import Spec
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -170,8 +170,8 @@ def _gradients(psi: np.ndarray) -> np.ndarray:
 
 @partial(jax.jit, static_argnums=3)
 def _sigma(rule, factor, square, p):
-    squared = jnp.float32([[0.0, 1.0], [1.0, 0.0]]) * square
-    return bandwidth(jnp.asarray(rule), factor, squared, jnp.float32(2.0), p)
+    squared = jnp.array([[0.0, 1.0], [1.0, 0.0]]) * square
+    return bandwidth(jnp.asarray(rule), factor, squared, jnp.asarray(2.0), p)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -27,11 +27,13 @@ from stein_core.noise import normal
 from stein_core.registry import FORCE_SCALES
 from stein_core.types import Array, Forces, Guide, Method, State, Target
 
+BATCH = 3  # folded into the key of a step: that of its mini-batch
+
 
 @FORCE_SCALES.register("paper", label="mean (paper)", reference="SMI eq. 9")
 def paper(m):
     "Attraction and repulsion are both means over the particles."
-    return jnp.float32(1.0)
+    return jnp.ones_like(m)
 
 
 @FORCE_SCALES.register("numpyro", label="sum (NumPyro)", reference="NumPyro 0.22, steinvi.py")
@@ -84,6 +86,13 @@ class Problem(NamedTuple):
         eps = normal(key, shape, self.target.dim)
         return eps if self.mask is None else eps * self.mask
 
+    def draw(self, key: Array, shape: tuple[int, ...]) -> Array:
+        """Return the normals that draws of the guide take, (*shape, target.dim + guide.noise)."""
+        eps = self.normal(key, shape)
+        if not self.guide.noise:
+            return eps
+        return jnp.concatenate([eps, normal(jax.random.fold_in(key, 1), shape, self.guide.noise)], axis=-1)
+
     def active(self, n: int) -> Array:
         """Return (n,) booleans: True for the first m rows."""
         return jnp.arange(n) < self.m
@@ -109,24 +118,30 @@ class Gradients(NamedTuple):
     component_elbo: Array
 
 
-def gradients(problem: Problem, key: Array, particles: Array, log_density=None) -> Gradients:
+def _log_density(target: Target, key: Array, joint: bool) -> Callable[[Array], Array]:
+    if target.minibatch is not None:
+        return target.minibatch(jax.random.fold_in(key, BATCH), joint)
+    return target.log_joint if joint and target.log_joint is not None else target.log_density
+
+
+def gradients(problem: Problem, key: Array, particles: Array, joint: bool = False) -> Gradients:
     """Return g for every particle, with the mixture ELBO from the same draws. Spare rows are 0.
 
     Args:
         problem: target, guide and draws.
-        key: of the draws.
+        key: of the draws, and of the mini-batch if the target has any: all particles and draws share it.
         particles: (n, p).
-        log_density: replaces the target's, with a tempered or constrained-space one.
+        joint: leave out the log-Jacobian of constrained parameters.
     """
     n, d = particles.shape[0], problem.target.dim
     guide = problem.guide
-    score = jax.vmap(jax.value_and_grad(log_density or problem.target.log_density))
+    score = jax.vmap(jax.value_and_grad(_log_density(problem.target, key, joint)))
     active = problem.active(n)[:, None]
     if guide.log_density is None:
         _, g = score(guide.location(particles))
-        return Gradients(jnp.where(active, g, 0.0), jnp.float32(jnp.nan), jnp.float32(jnp.nan))
+        return Gradients(jnp.where(active, g, 0.0), jnp.asarray(jnp.nan), jnp.asarray(jnp.nan))
 
-    eps = jax.lax.optimization_barrier(problem.normal(key, (n, problem.draws)))  # else XLA draws them for every use
+    eps = jax.lax.optimization_barrier(problem.draw(key, (n, problem.draws)))  # else XLA draws them for every use
     theta, pull = jax.vjp(lambda psi: jax.vmap(jax.vmap(guide.sample, (None, 0)))(psi, eps), particles)
     flat = theta.reshape(-1, d)
     log_weights = jnp.where(problem.active(n), -jnp.log(problem.m), -jnp.inf)
@@ -170,28 +185,42 @@ def interact(problem: Problem, key: Array, particles: Array, alpha: Array, dampi
         alpha: weight of the repulsion.
         damping: lambda, a factor on the attraction k(psi_l, psi_l) g_l of every particle by itself; None is 1.
     """
-    g = gradients(problem, key, particles).guide
-    weights = problem.weights(particles.shape[0])
-    squared, sigma = distances_and_bandwidth(problem, particles)
-    attract, repulse = kernel_forces(problem, particles, weights, g, particles, squared, sigma)
+    return forces_from(problem, particles, gradients(problem, key, particles).guide, alpha, damping)
+
+
+def forces_from(problem: Problem, features: Array, g: Array, alpha: Array, damping=None) -> Forces:
+    """Return the forces of the module's first formula with a kernel of features: the particles themselves, or outputs.
+
+    Args:
+        problem: has the kernel.
+        features: (n, k), what the kernel compares.
+        g: (n, p) gradients.
+        alpha, damping: as for `interact`.
+
+    Returns:
+        Forces with attract (n, p), and repulse (n, k): alpha sum_i w_i grad k by the first features.
+    """
+    weights = problem.weights(features.shape[0])
+    squared, sigma = distances_and_bandwidth(problem, features)
+    attract, repulse = kernel_forces(problem, features, weights, g, features, squared, sigma)
     if damping is not None:
-        norms = jnp.sum(particles**2, axis=1) / sigma**2
+        norms = jnp.sum(features**2, axis=1) / sigma**2
         own = [e.make if is_inner(e) else jnp.ones_like for e in KERNELS.entries()]  # k(psi_l, psi_l)
         own = jax.lax.switch(problem.kernel.astype(jnp.int32), own, norms)
         attract = attract - (1.0 - damping) * (weights * own)[:, None] * g
     return Forces(attract, alpha * repulse)
 
 
-def climb(problem: Problem, log_density=None) -> Method:
+def climb(problem: Problem, joint: bool = False) -> Method:
     """Return the Method in which every particle climbs alone: no kernel, no repulsion.
 
     Args:
         problem: target, guide and optimiser.
-        log_density: replaces the target's.
+        joint: leave out the log-Jacobian of constrained parameters.
     """
 
     def field(key, state):
-        g = gradients(problem, key, state.particles, log_density).guide
+        g = gradients(problem, key, state.particles, joint).guide
         return Forces(g, jnp.zeros_like(g))
 
     return flow(problem, field)

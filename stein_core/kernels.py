@@ -78,13 +78,13 @@ def numpyro(pairs):
 @BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Cor. 6")
 def fixed(pairs):
     "sigma = bandwidth.factor, in the particles' own unit."
-    return jnp.float32(2.0)
+    return jnp.asarray(2.0, pairs.squared.dtype)
 
 
 @BANDWIDTHS.register("root_dim", label="root_dim: sigma² = p", reference="Ba et al. 2022, Prop. 5")
 def root_dim(pairs):
     "sigma^2 = p, the number of a particle's coordinates: fixed, and on the scale of distances in high dimensions."
-    return 2.0 * jnp.asarray(pairs.p, jnp.float32)
+    return 2.0 * jnp.asarray(pairs.p, pairs.squared.dtype)
 
 
 def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | int) -> Array:

@@ -1,4 +1,5 @@
-"""Knobs: the numbers and choices of a run that are traced, so that turning one never compiles."""
+"""Knobs: the numbers and choices of a run that are traced, so that turning one never compiles. Options: those that are
+static."""
 
 from __future__ import annotations
 
@@ -6,14 +7,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from stein_core.errors import short
+from stein_core.errors import short, unknown
 
 if TYPE_CHECKING:
     from stein_core.registry import Registry
 
 ROWS = (48, 128, 512)  # padded sizes of data: one more point compiles nothing, unless it is the 49th or the 129th
+
+
+def precision() -> np.dtype:
+    """Return the type of the floats in which JAX computes now: float64 if `jax_enable_x64` is on, else float32."""
+    return np.dtype(jnp.result_type(float))
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,41 @@ class PointsKnob(Knob):
         return points
 
     def traced(self, value: Any) -> np.ndarray:
-        """Return points as a (rows, 3) float32 table: x, y, and 1 (0 for an unused row)."""
+        """Return points as a (rows, 3) table: x, y, and 1 (0 for an unused row)."""
         points = self.check(value)
-        rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), np.float32)
+        rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), precision())
         rows[: len(points), :2], rows[: len(points), 2] = points, 1.0
         return rows
+
+
+@dataclass(frozen=True)
+class Option:
+    """A static choice of an entry: a size, a data set. Another value is another program.
+
+    Args:
+        name: its key, without the group.
+        default: value without a choice.
+        low, high: least and largest whole number, unless there are choices.
+        choices: the names that are allowed.
+        label, help: texts of pages.
+    """
+
+    name: str
+    default: Any
+    low: int = 1
+    high: int = 1
+    choices: tuple[str, ...] = ()
+    label: str = ""
+    help: str = ""
+
+    def check(self, value: Any) -> Any:
+        """Return `value` as a name or an int.
+
+        Raises:
+            ValueError: names the option, the value and what is allowed.
+        """
+        if not self.choices:
+            return Knob(self.name, self.default, self.low, self.high, "integer").check(value)
+        if value not in self.choices:
+            raise unknown(f"{self.name}:", value, self.choices)
+        return value

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from stein_core.knobs import Knob
-from stein_core.recipe import Spec
-from stein_core.registry import GUIDES, METHODS
+from stein_core.registry import GUIDES, METHODS, TARGETS
+from stein_core.spec import Spec
 
 
 def bytes_needed(spec: Spec) -> int:
@@ -19,10 +20,17 @@ def bytes_needed(spec: Spec) -> int:
     gradients, 4 n^2 L for log q of every draw under every guide, 8 n^2 for the pairs of particles, and (8 + rounds) n p
     for particles, optimiser memory and stored sets.
     """
-    points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim)
+    points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim, **spec.options_of("guide"))
     pairs = 4 * points * spec.capacity if spec.has_density else 0
     sets = 8 + METHODS[spec.method].facts.rounds
     return 4 * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
+
+
+def bytes_of_data(spec: Spec) -> int:
+    """Return the bytes of a target's data, which all programs share."""
+    facts = TARGETS[spec.target].facts
+    data = facts.data(**spec.options_of("target")) if facts.data else ()
+    return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(data))
 
 
 def bytes_allowed() -> int:
@@ -49,10 +57,12 @@ def check_memory(spec: Spec, runs: int = 1) -> None:
     Raises:
         ValueError: the program needs more than `bytes_allowed`.
     """
-    need, allowed = runs * bytes_needed(spec), bytes_allowed()
+    data, allowed = bytes_of_data(spec), bytes_allowed()
+    need = runs * bytes_needed(spec) + data
     if need > allowed:
         raise ValueError(
-            f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB; "
+            f"capacity = {spec.capacity}, draws = {spec.draws}, dim = {spec.dim} would need about {need / 1e9:.1f} GB"
+            f"{f', {data / 1e9:.1f} GB of it data' if data else ''}; "
             f"allowed: {allowed / 1e9:.1f} GB (STEINLAB_MEMORY_GB). Take fewer particles, draws or dimensions."
         )
 

@@ -29,32 +29,33 @@ class Pairs(NamedTuple):
         """Return the median of r^power over active pairs i < j, to the power 2/power; 0 if there is no pair.
 
         It is exact. The two middle order statistics are found by bisection or trisection of the floats' bit patterns,
-        which order as non-negative floats do. That takes at most 31 counting passes and no sort.
+        which order as non-negative floats do. That takes at most 31 counting passes (63 in float64) and no sort.
 
         Args:
             power: the exponent of r.
             diagonal: take the median over the whole matrix, with its zero diagonal.
         """
         n = self.squared.shape[0]
-        m = self.m.astype(jnp.int32)
+        m, real = self.m.astype(jnp.int32), self.squared.dtype
         if n == 1:
-            return jnp.float32(0.0)
+            return jnp.zeros((), real)
+        whole = jnp.int64 if real == jnp.float64 else jnp.int32
         # Every pair once, in half a matrix: row i holds the pairs (i, j > i) and (n-1-i, j > n-1-i).
         row, column = jnp.arange(n // 2)[:, None], jnp.arange(n)[None, :]
         late = column > row
         folded = jnp.where(late, self.squared[: n // 2], self.squared[::-1, ::-1][: n // 2])
         inside = (jnp.where(late, column, n - 1 - column) < m) & (column != row)
-        largest = jnp.iinfo(jnp.int32).max
-        bits = jnp.where(inside, jax.lax.bitcast_convert_type(folded, jnp.int32), largest)
+        largest = jnp.iinfo(whole).max
+        bits = jnp.where(inside, jax.lax.bitcast_convert_type(folded, whole), largest)
         count = m * m if diagonal else m * (m - 1)
         low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
 
         if n < LARGE:
             cuts = 1
             least = 0 if diagonal else jnp.maximum(jnp.min(bits), 0)  # a NaN may have a sign, and then negative bits
-            ends = jnp.int32(least), jnp.max(jnp.where(inside, bits, 0))
+            ends = jnp.asarray(least, whole), jnp.max(jnp.where(inside, bits, 0))
         else:  # two limits are counted in one pass, over sixteen streams of memory
-            cuts, ends = 2, (jnp.int32(0), jnp.int32(largest - 1))
+            cuts, ends = 2, (jnp.asarray(0, whole), jnp.asarray(largest - 1, whole))
             bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
 
         def total(entries):
@@ -84,6 +85,6 @@ class Pairs(NamedTuple):
         low_bits, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], narrow, ends)
         above = jnp.min(jnp.where(bits > low_bits, bits, largest))
         high_bits = jnp.where(up_to(low_bits)[0] > high_rank, low_bits, above)
-        low, high = (jax.lax.bitcast_convert_type(b, jnp.float32) for b in (low_bits, high_bits))
+        low, high = (jax.lax.bitcast_convert_type(b, real) for b in (low_bits, high_bits))
         middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
         return jnp.where(count > 0, middle ** (2 / power), 0.0)

@@ -2,22 +2,23 @@
 
 import threading
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jax.extend.core import jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.transforms import ExpTransform, IdentityTransform, IndependentTransform
 from numpyro.infer.initialization import init_to_sample, init_to_uniform
-from numpyro.infer.util import constrain_fn, log_density, potential_energy
+from numpyro.infer.util import constrain_fn, log_density, potential_energy, unconstrain_fn
 from numpyro.primitives import Messenger
 
 from stein_core.errors import short
+from stein_core.recorded import Recorded, unique
 from stein_core.starts import find_start
 from stein_core.types import Target
 
@@ -35,7 +36,8 @@ def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
     priors (`ImproperUniform`) and every continuous support that NUTS can sample are allowed.
     `center` and `scale` only say where to start and to look. They are the mode and the standard deviations of Laplace's
     approximation, found in float64 from several starts. If that is far from the density, they are the mean and the
-    standard deviations of a short run of NUTS, and `note` says so.
+    standard deviations of a short run of NUTS, and `note` says so. `constrain` also returns the deterministic sites,
+    and takes one theta (d,) or many (n, d). Large arrays of the model are arguments of compiled programs.
 
     Args:
         model: a callable of NumPyro statements.
@@ -88,11 +90,8 @@ def numpyro_density(model, example: tuple):
     with _one_at_a_time:
         start = jax.eval_shape(draw)  # only its shape: JAX would keep a program for each operation
         with jax.default_matmul_precision("highest"):
-            record = jax.make_jaxpr(lambda theta, args: -potential_energy(model, args, {}, unflatten(theta)))(
-                start, example
-            )
-    run = jaxpr_as_fun(record)
-    return lambda theta, *args: run(theta, *args)[0]
+            run = Recorded(lambda both: -potential_energy(model, both[1], {}, unflatten(both[0])), (start, example))
+    return lambda theta, *args: run((theta, args))
 
 
 class _Sites(NamedTuple):
@@ -145,14 +144,20 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         example, sites = _sites(model, args, kwargs)
 
         def constrain(theta):
-            values = constrain_fn(model, args, kwargs, sites.unflatten(theta))
-            return {name: values[name] for name in sites.shapes}
+            return constrain_fn(model, args, kwargs, sites.unflatten(theta), return_deterministic=True)
 
         def joint(theta):
-            return log_density(model, args, kwargs, constrain(theta))[0]
+            values = constrain_fn(model, args, kwargs, sites.unflatten(theta))
+            return log_density(model, args, kwargs, {name: values[name] for name in sites.shapes})[0]
+
+        def unconstrain(values):
+            found = unconstrain_fn(model, args, kwargs, values)
+            return _flat({name: found[name] for name in sites.shapes})
 
         unconstrained = _density(model, args, kwargs, sites, example)
-        constrain, joint = (_free_of_numpyro(f, example) for f in (constrain, joint))
+        constrain, joint = Recorded(constrain, example), Recorded(joint, example)
+        values = jax.eval_shape(constrain, example)
+        unconstrain = Recorded(unconstrain, {name: values[name] for name in sites.shapes})
         doubt = ""
         try:
             with jax.enable_x64():
@@ -165,14 +170,28 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         start = find_start(exact, draw(), seed)
     center, scale = start.center, start.scale
     x, y = (0, 1) if len(center) > 1 else (0, 0)
+    arrays, places = unique([*unconstrained.arrays, *joint.arrays])
+    own, others = places[: len(unconstrained.arrays)], places[len(unconstrained.arrays) :]
+
+    def remake(data):
+        """The Target that reads these arrays instead of the model's own."""
+        return replace(
+            target,
+            log_density=lambda theta: unconstrained(theta, [data[i] for i in own]),
+            log_joint=target.log_joint and (lambda theta: joint(theta, [data[i] for i in others])),
+        )
+
     target = Target(
         log_density=unconstrained,
         log_joint=None if set(sites.maps.values()) == {IdentityTransform} else joint,
-        constrain=constrain,
+        constrain=lambda theta: constrain(theta) if theta.ndim == 1 else jax.vmap(constrain)(theta),
+        unconstrain=lambda values: unconstrain({name: jnp.asarray(values[name], float) for name in sites.shapes}),
         center=center,
         scale=scale,
         extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
         coordinates=sites.coordinates(),
+        data=arrays or None,
+        remake=remake,
         note=" ".join(text for text in (start.note, doubt) if text),
     )
     return target, sites
@@ -238,7 +257,7 @@ def _flat(values):
 
 def _density(model, args, kwargs, sites, example):
     """Return the log density of theta with the log-Jacobian, in the precision of `example`."""
-    return _free_of_numpyro(lambda theta: -potential_energy(model, args, kwargs, sites.unflatten(theta)), example)
+    return Recorded(lambda theta: -potential_energy(model, args, kwargs, sites.unflatten(theta)), example)
 
 
 def _for_the_search(model, args, kwargs, sites, seed):
@@ -257,7 +276,7 @@ def _for_the_search(model, args, kwargs, sites, seed):
     keys = jax.random.split(jax.random.key(seed), 4)
     try:
         # It runs once, so compile time dominates.
-        draws = jax.jit(_free_of_numpyro(jax.vmap(draw), keys), compiler_options={"xla_backend_optimization_level": 0})
+        draws = jax.jit(Recorded(jax.vmap(draw), keys), compiler_options={"xla_backend_optimization_level": 0})
     except NotImplementedError:  # a distribution that NumPyro cannot draw from
         return density, lambda: np.zeros((0, *theta.shape), theta.dtype)
     return density, lambda: np.asarray(draws(keys), theta.dtype)
@@ -274,14 +293,3 @@ def _bare(transform):
     while isinstance(transform, IndependentTransform):
         transform = transform.base_transform
     return transform
-
-
-def _free_of_numpyro(function, theta):
-    """Return `function` as recorded JAX operations.
-
-    NumPyro's handlers keep one stack for all threads. So its models must not run while another thread may be compiling.
-    """
-    record, shape = jax.make_jaxpr(function, return_shape=True)(theta)
-    # Copies: JAX (0.10) caches a NumPy array in the precision of its first use.
-    run = jaxpr_as_fun(record.replace(consts=[np.array(c) if isinstance(c, np.ndarray) else c for c in record.consts]))
-    return lambda theta: jax.tree.unflatten(jax.tree.structure(shape), run(theta))

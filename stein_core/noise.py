@@ -27,4 +27,5 @@ def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:
     # 23 random bits as the fraction of a float in [1, 2), then to (-1, 1) and through the inverse error function.
     unit = jax.lax.bitcast_convert_type((bits >> 9) | jnp.uint32(0x3F800000), jnp.float32) - 1.0
     least = np.nextafter(np.float32(-1), np.float32(0))
-    return (np.float32(2**0.5) * jax.lax.erf_inv(jnp.maximum(2.0 * unit - 1.0, least))).reshape(*shape, dim)
+    drawn = np.float32(2**0.5) * jax.lax.erf_inv(jnp.maximum(2.0 * unit - 1.0, least))
+    return drawn.reshape(*shape, dim).astype(float)  # float64 has the draws of float32

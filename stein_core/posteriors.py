@@ -1,12 +1,17 @@
 """Posteriors with data, each written as a NumPyro model."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.scipy.stats import gamma as gamma_density
+from jax.scipy.stats import norm
 
 from stein_core import datasets
 from stein_core.models import from_numpyro, target_without_data
 from stein_core.registry import TARGETS
+from stein_core.rows import BATCH, target_of_rows
 
 
 def oring_model(temperature, distress):
@@ -27,7 +32,7 @@ def oring_model(temperature, distress):
 def oring(dim):
     "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
     temperature = (datasets.ORING_TEMPERATURE - datasets.ORING_TEMPERATURE.mean()) / 10.0
-    return from_numpyro(oring_model, jnp.float32(temperature), jnp.float32(datasets.ORING_DISTRESS))
+    return from_numpyro(oring_model, jnp.asarray(temperature, float), jnp.asarray(datasets.ORING_DISTRESS, float))
 
 
 def earth_model(density):
@@ -42,7 +47,7 @@ def earth_model(density):
 )
 def earth(dim):
     "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
-    return from_numpyro(earth_model, jnp.float32(10.0 * (datasets.EARTH_DENSITY - 5.5)))
+    return from_numpyro(earth_model, jnp.asarray(10.0 * (datasets.EARTH_DENSITY - 5.5), float))
 
 
 def gamma_model():
@@ -54,3 +59,44 @@ def gamma_model():
 def gamma(dim):
     "One positive number, Gamma with mean 1.5; without the log-Jacobian the particles' mean would be 1.0."
     return target_without_data(gamma_model)
+
+
+INPUTS = 55
+
+
+@TARGETS.register(
+    "covertype",
+    label="Covertype",
+    reference="Liu & Wang 2016, sec. 5; Gershman et al. 2012",
+    dims=(INPUTS + 1, INPUTS + 1),
+    default_dim=INPUTS + 1,
+    knobs=(BATCH,),
+    data=datasets.covertype,
+    sampled=False,
+    listed=datasets.data_file(datasets.COVERTYPE) is not None,
+)
+def covertype(dim, *, data, batch):
+    """Logistic regression of 581,012 plots of forest on 55 inputs, in mini-batches: weights N(0, 1/a), a ~ Gamma(1,
+    rate 0.01), and theta is (weights, log a)."""
+
+    def log_joint_prior(theta):
+        weights, precision = theta[:-1], jnp.exp(theta[-1])
+        return jnp.sum(norm.logpdf(weights, 0, precision**-0.5)) + gamma_density.logpdf(precision, 1.0, scale=100.0)
+
+    def log_likelihood(theta, rows):
+        x, y = rows
+        logits = x @ theta[:-1]
+        return y * logits - jax.nn.softplus(logits)
+
+    return target_of_rows(
+        lambda theta: log_joint_prior(theta) + theta[-1],
+        log_likelihood,
+        data,
+        batch=batch,
+        log_joint_prior=log_joint_prior,
+        center=np.zeros(dim),
+        scale=np.full(dim, 0.1),
+        extent=(-1.0, 1.0, -1.0, 1.0),
+        coordinates=(*(f"weight {i}" for i in range(INPUTS)), "log a"),
+        constrain=lambda theta: {"weights": theta[..., :-1], "a": jnp.exp(theta[..., -1])},
+    )

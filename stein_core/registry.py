@@ -8,16 +8,16 @@ these lists. So a new entry is one decorated function and nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Mapping
 
 from stein_core.errors import unknown
 from stein_core.facts import DiagnosticFacts, Facts, GuideFacts, KernelFacts, MethodFacts, TargetFacts
-from stein_core.knobs import Knob
+from stein_core.knobs import Knob, Option
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One registered factory, `make(**settings, **knobs)`. The runner calls it with traced knobs."""
+    """One registered factory, `make(**settings, **options, **knobs)`. The runner calls it with traced knobs."""
 
     name: str
     label: str
@@ -26,6 +26,7 @@ class Entry:
     summary: str
     knobs: tuple[Knob, ...] = ()
     facts: Facts = Facts()
+    options: tuple[Option, ...] = ()
 
 
 class Registry:
@@ -44,8 +45,19 @@ class Registry:
     def __init__(self, kind: str, facts: type[Facts] = Facts):
         self.kind, self._facts = kind, facts
         self._entries: dict[str, Entry] = {}
+        self._former: dict[str, tuple[str, dict[str, Any]]] = {}
 
-    def register(self, name: str, *, label: str, reference: str, knobs: tuple[Knob, ...] = (), **facts):
+    def register(
+        self,
+        name: str,
+        *,
+        label: str,
+        reference: str,
+        knobs: tuple[Knob, ...] = (),
+        options: tuple[Option, ...] = (),
+        former: Mapping[str, Mapping[str, Any]] | None = None,
+        **facts,
+    ):
         """Decorate a factory. A name that is registered again is replaced: a notebook cell may run more than once.
 
         Args:
@@ -53,6 +65,8 @@ class Registry:
             label: the name that pages show.
             reference: the source, a paper with its equation.
             knobs: the factory's traced arguments.
+            options: its static arguments.
+            former: names that an entry had, with the options that stand for it now. Old links and files have them.
             facts: fields of this registry's facts.
 
         Raises:
@@ -73,10 +87,15 @@ class Registry:
             if not make.__doc__:
                 raise ValueError(f"{self.kind} {name!r} has no docstring; its first line is what users read.")
             summary = " ".join(make.__doc__.strip().split("\n\n")[0].split())
-            self._entries[name] = Entry(name, label, make, reference, summary, tuple(knobs), said)
+            self._entries[name] = Entry(name, label, make, reference, summary, tuple(knobs), said, tuple(options))
+            self._former |= {old: (name, dict(chosen)) for old, chosen in (former or {}).items()}
             return make
 
         return decorate
+
+    def present(self, name: Any) -> tuple[Any, dict[str, Any]]:
+        """Return the present name for `name`, and the options that stand for a former one."""
+        return self._former.get(name, (name, {})) if isinstance(name, str) else (name, {})
 
     def __getitem__(self, name: Any) -> Entry:
         """Return the entry of a name. An object with an `entry` of its own, such as a Target, stands for itself.
@@ -86,6 +105,7 @@ class Registry:
         """
         if isinstance(own := getattr(name, "entry", None), Entry):
             return own
+        name, _ = self.present(name)
         if name not in self:
             raise unknown(self.kind, name, [entry.name for entry in self.listed()])
         return self._entries[name]

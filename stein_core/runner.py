@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,16 +19,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import assemble, diagnostics_of
+from stein_core.assembly import DATA, CompiledDiagnostics, arguments_of, assemble, diagnostics_of
+from stein_core.knobs import precision
 from stein_core.machine import trim_memory
-from stein_core.recipe import Knobs, Spec, knobs_of, target_of
+from stein_core.recipe import Knobs, knobs_of
 from stein_core.registry import METHODS
-from stein_core.types import Frame, State
+from stein_core.spec import Spec, target_of
+from stein_core.types import Array, Frame, Guide, State
 
 LIMIT = 1e6  # a larger coordinate has diverged: no posterior here reaches that far
 WIDE = 1024  # on a CPU, from this capacity on, `look` also computes the next step, see Stepper
 PIECE = 0.05  # seconds
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
+
+
+Measure = bool | Collection[str]  # which diagnostics: their names, or all, or none
+
+
+def names_of(measure: Measure) -> frozenset[str] | None:
+    """Return the names of diagnostics, or None for all."""
+    return None if isinstance(measure, bool) else frozenset(measure)
 
 
 @contextmanager
@@ -66,9 +77,10 @@ class Stepper:
         for name in ("_reset", "_advance", "_look", "_init_particle"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
-        self._diagnostics, self._prepared = diagnostics_of(spec), set()
+        self._diagnostics: dict[Any, CompiledDiagnostics] = {}
+        self._prepared: set[Any] = set()
 
-    def prepare(self, look: bool = True, measure: bool = True, before: Callable[[], None] = lambda: None) -> bool:
+    def prepare(self, look: bool = True, measure: Measure = True, before: Callable[[], None] = lambda: None) -> bool:
         """Compile the programs of this Stepper that are not compiled yet.
 
         Args:
@@ -81,17 +93,17 @@ class Stepper:
         wanted = {
             "look" if self._wide else "advance",
             *["look"] * look,
-            *["measure", "init_particle"] * (look and measure),
+            *["init_particle", names_of(measure)] * (look and bool(measure)),
         }
         if not (wanted := wanted - self._prepared):
             return False
         before()
-        state, knobs = self.reset(0, {}), self.knobs_of({}).traced
+        state, knobs = self.reset(0, {}), self._arguments({})
         work = {
             "advance": lambda: self.advance(state, {}, 0),
             "look": lambda: self.look(state, {}, False),
-            "measure": lambda: self._diagnostics.prepare(state, knobs),
-            "init_particle": lambda: self._init_particle(np.float32(self.target.center), knobs),
+            names_of(measure): lambda: self._measuring(measure).prepare(state, knobs),
+            "init_particle": lambda: self._init_particle(np.asarray(self.target.center, precision()), knobs),
         }
         with ThreadPoolExecutor() as pool:  # compile in parallel; list() raises what a thread raised
             list(pool.map(lambda name: work[name](), wanted))
@@ -131,6 +143,7 @@ class Stepper:
             "particles": state.particles,
             "locations": problem.guide.location(state.particles),
             "scales": problem.guide.scale(state.particles),
+            "correlation": correlation(problem.guide, state.particles),
             "forces": forces,
         }
         return seen, after if self._wide else None
@@ -139,6 +152,9 @@ class Stepper:
         return self._assembled(knobs)[0].guide.init(location)
 
     # ---- host side
+
+    def _arguments(self, knobs: Mapping[str, Any]) -> dict[str, Any]:
+        return arguments_of(self.knobs_of(knobs))
 
     def knobs_of(self, knobs: Mapping[str, Any]) -> Knobs:
         """Return `knobs` as Knobs of this spec, checked once. Every method here takes these as they are.
@@ -151,16 +167,17 @@ class Stepper:
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
         """Return the state before the first step. The first particles of a seed are the same at every capacity."""
         with jax.default_matmul_precision("highest"):  # a GPU would round float32 matmuls to 10 bits
-            return self._reset(np.uint32(seed), self.knobs_of(knobs).traced)
+            return self._reset(np.uint32(seed), self._arguments(knobs))
 
     def begin(self, seed: int, knobs: Mapping[str, Any]) -> Frame:
         """Return the first frame of a run, without forces and metrics. It needs no program but that of `reset`."""
         state = self.reset(seed, knobs)
-        guide = self._assembled(self.knobs_of(knobs).traced)[0].guide
+        guide = self._assembled(self._arguments(knobs))[0].guide
         particles = np.asarray(state.particles)[: 1 if self._single else self._count(knobs)]
         locations, scales = np.asarray(guide.location(particles)), np.asarray(guide.scale(particles))
         still = np.zeros_like(particles)
-        return Frame(0, particles, locations, scales, still, still, {})
+        tilt = np.asarray(correlation(guide, particles))
+        return Frame(0, particles, locations, scales, still, still, {}, correlation=tilt)
 
     def advance(self, state: State, knobs: Mapping[str, Any], steps: int) -> State:
         """Take steps until `steps` are done or the run diverges.
@@ -175,7 +192,7 @@ class Stepper:
         Returns:
             The last good state. Its `step` says where the run stopped.
         """
-        knobs, rest, piece = self.knobs_of(knobs).traced, _rest.get(), 20
+        knobs, rest, piece = self._arguments(knobs), _rest.get(), 20
         while rest and steps > piece:
             began, before = time.perf_counter(), state
             state, steps = self._on(state, knobs, piece), steps - piece
@@ -188,7 +205,7 @@ class Stepper:
             rest()
         return state
 
-    def _on(self, state: State, knobs: dict[str, np.float32], steps: int) -> State:
+    def _on(self, state: State, knobs: dict[str, np.ndarray], steps: int) -> State:
         if not self._wide:
             with jax.default_matmul_precision("highest"):
                 after, finite = self._advance(state, knobs, np.int32(steps))
@@ -197,36 +214,38 @@ class Stepper:
                 return after
         for _ in range(steps):
             ahead = self._ahead
-            if (
-                ahead is None
-                or ahead[0] is not state
-                or not all(np.array_equal(ahead[1][k], v) for k, v in knobs.items())
-            ):
+            if ahead is None or ahead[0] is not state or not _same(ahead[1], knobs):
                 ahead = self._step_ahead(state, knobs)[1]
             if not ahead[2]:
                 break
             state = ahead[3]
         return state
 
-    def look(self, state: State, knobs: Mapping[str, Any], measure: bool = True) -> Frame:
+    def look(self, state: State, knobs: Mapping[str, Any], measure: Measure = True) -> Frame:
         """Return the Frame of `state` under `knobs`. The state stays as it is.
 
         Args:
             state: what to show.
             knobs: knob values.
-            measure: False for a frame without metrics, which can cost more than the step.
+            measure: names of the diagnostics, or True for all. They can cost more than the step.
         """
-        knobs = self.knobs_of(knobs).traced
+        knobs = self._arguments(knobs)
         seen = self._step_ahead(state, knobs)[0]
-        metrics = self._diagnostics(state, knobs, seen["forces"]) if measure else {}
+        metrics = self._measuring(measure)(state, knobs, seen["forces"]) if measure else {}
         seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
-        arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales")}
+        arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "correlation")}
         for name, force in seen["forces"]._asdict().items():  # a diverged run may have undefined forces: show 0
-            arrays[name] = np.where(np.isfinite(force), force, np.float32(0.0))[rows]
+            arrays[name] = np.where(np.isfinite(force), force, force.dtype.type(0))[rows]
         return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
 
-    def _step_ahead(self, state: State, knobs: dict[str, np.float32]) -> tuple[dict[str, Any], tuple]:
+    def _measuring(self, measure: Measure) -> CompiledDiagnostics:
+        names = names_of(measure)
+        if names not in self._diagnostics:
+            self._diagnostics[names] = diagnostics_of(self.spec, names)
+        return self._diagnostics[names]
+
+    def _step_ahead(self, state: State, knobs: dict[str, np.ndarray]) -> tuple[dict[str, Any], tuple]:
         """Return the view of a state, and (state, knobs, whether the next step is finite, the next state)."""
         with jax.default_matmul_precision("highest"):
             seen, after = self._look(state, knobs)
@@ -247,15 +266,15 @@ class Stepper:
         count = self._count(knobs)
         if count >= self.spec.capacity:
             return state, dict(knobs)
-        location = np.float32(self.target.center)
-        location[: len(point)] = np.float32(point)[: self.spec.dim]
+        location = np.array(self.target.center, precision())
+        location[: len(point)] = np.asarray(point)[: self.spec.dim]
 
         def forget(leaf):  # a removed particle may have left its momentum in this row
             leaf[count] = 0
             return leaf
 
         state = self._on_rows(forget, state, knobs)
-        state.particles[count] = self._init_particle(location, self.knobs_of(knobs).traced)
+        state.particles[count] = self._init_particle(location, self._arguments(knobs))
         return state, {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
@@ -275,7 +294,7 @@ class Stepper:
 
     def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
         """Apply `function` to the particles, and to each array of the method's memory with one row per particle."""
-        _, method = self._assembled(self.knobs_of(knobs).traced)
+        _, method = self._assembled(self._arguments(knobs))
         on_copy = lambda rows: function(np.array(rows))  # noqa: E731
         return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 
@@ -293,6 +312,19 @@ class Stepper:
 
     def _count(self, knobs) -> int:
         return int(self.knobs_of(knobs).traced["method.particles"])
+
+
+def correlation(guide: Guide, particles: Array) -> Array:
+    """Return the correlation (n,) of the first two coordinates of each guide; 0 if they are independent."""
+    if guide.factor is None or (factor := guide.factor(particles)).shape[1] < 2:
+        return jnp.zeros(len(particles))
+    scale = guide.scale(particles)
+    return jnp.sum(factor[:, 0] * factor[:, 1], axis=-1) / (scale[:, 0] * scale[:, 1])
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether the knobs are equal. The data of a target do not change."""
+    return all(np.array_equal(one[name], value) for name, value in other.items() if name != DATA)
 
 
 def is_finite(state: State):

@@ -9,8 +9,9 @@ from typing import Any, Iterator, Mapping
 
 from stein_core.assembly import registry_version
 from stein_core.machine import check_maps, check_memory, maps_used
-from stein_core.recipe import Recipe, Spec
-from stein_core.runner import Stepper
+from stein_core.recipe import Recipe
+from stein_core.runner import Measure, Stepper
+from stein_core.spec import Spec
 from stein_core.types import Frame
 
 KEPT_STEPPERS = 64
@@ -21,7 +22,7 @@ _locks: dict[Any, threading.Lock] = {}
 _table = threading.Lock()
 
 
-def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
+def compile(spec: Spec, look: bool = True, measure: Measure = True) -> Stepper:
     """Return the Stepper of `spec`: compile it, or take it from the cache of the last 64.
 
     It takes seconds, so keep it off an event loop. It is safe from any thread: two threads that ask for one spec
@@ -31,8 +32,8 @@ def compile(spec: Spec, look: bool = True, measure: bool = True) -> Stepper:
     Args:
         spec: what to compile.
         look: False if nobody calls `look`. It saves three quarters of the time for SVGD and SMI.
-        measure: False if nobody reads metrics or adds a particle yet. It saves half of the time, unless another method
-            of the same problem has compiled its diagnostics.
+        measure: names of the diagnostics to come, or True for all; False if nobody reads metrics or adds a particle
+            yet. It saves half of the time, unless another method of the same problem has compiled its diagnostics.
 
     Raises:
         ValueError: the program would not fit into memory, or memory maps run short.
@@ -99,7 +100,7 @@ def _forget() -> bool:
     return False
 
 
-def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
+def stream(recipe: Recipe, steps: int, every: int = 1, measure: Measure = True) -> Iterator[Frame]:
     """Yield the frames of a run at steps 0, every, 2 every ... and at the last step.
 
     If the run diverges, the last frame has `finite=False` and the stream ends.
@@ -108,11 +109,12 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
         recipe: the run.
         steps: number of steps.
         every: steps between two frames.
+        measure: names of the diagnostics to compute, or True for all.
 
     Raises:
         ValueError: see `compile`.
     """
-    stepper = compile(recipe.spec)
+    stepper = compile(recipe.spec, measure=measure)
     knobs = recipe.knobs
     state = stepper.reset(recipe.seed, knobs)
     changes = list(recipe.changes)
@@ -122,7 +124,7 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
             state, knobs = stepper.change(state, knobs, *changes.pop(0)[1:])
         knobs = stepper.knobs_of(knobs)
         if at % every == 0 or at == steps:
-            frame = stepper.look(state, knobs)
+            frame = stepper.look(state, knobs, measure)
             yield frame
             if not frame.finite:
                 return
@@ -131,19 +133,19 @@ def stream(recipe: Recipe, steps: int, every: int = 1) -> Iterator[Frame]:
         goal = min([steps, (at // every + 1) * every] + [c[0] for c in changes[:1]])
         state = stepper.advance(state, knobs, goal - at)
         if int(state.step) < goal:
-            yield stepper.look(state, knobs)
+            yield stepper.look(state, knobs, measure)
             return
         at = goal
 
 
-def collect(recipe: Recipe, steps: int, every: int | None = None) -> list[Frame]:
+def collect(recipe: Recipe, steps: int, every: int | None = None, measure: Measure = True) -> list[Frame]:
     """Return all frames of `stream` as a list.
 
     Args:
-        recipe, steps: as for `stream`.
+        recipe, steps, measure: as for `stream`.
         every: steps between two frames; None for the first and the last frame only.
 
     Raises:
         ValueError: see `compile`.
     """
-    return list(stream(recipe, steps, every or max(steps, 1)))
+    return list(stream(recipe, steps, every or max(steps, 1), measure))

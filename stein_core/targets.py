@@ -174,8 +174,8 @@ def _mixture(weights, means, covariances) -> Target:
     constant = np.log(weights) - np.log(np.linalg.det(roots)) - np.log(2 * np.pi)
 
     def log_density(theta):
-        standard = jnp.einsum("kij,kj->ki", inverse.astype(np.float32), theta - means.astype(np.float32))
-        return jax.nn.logsumexp(constant.astype(np.float32) - 0.5 * jnp.sum(standard**2, axis=1))
+        standard = jnp.einsum("kij,kj->ki", jnp.asarray(inverse, float), theta - jnp.asarray(means, float))
+        return jax.nn.logsumexp(jnp.asarray(constant, float) - 0.5 * jnp.sum(standard**2, axis=1))
 
     def sample(key, n):
         which, noise = jax.random.split(key)

@@ -88,10 +88,8 @@ def simplex_variance(
         gap = damping - f(u)
         return -alpha * n / d * u * slope(u) / gap if abs(gap) > 1e-12 else np.inf
 
-    log_n = np.log(n)
-    at_median = {"median": 1.0, "median_log": log_n, "numpyro": log_n if n > 2 else 4 * log_n}
-    if rule in at_median:  # sigma follows the particles, so u is known
-        v = v_at(at_median[rule] / factor**2)
+    if (u := pair_argument(n, rule, factor)) is not None:
+        v = v_at(u)
         return v if 0 <= v < np.inf else np.nan
     per_v = d / factor**2 if rule == "fixed" else 1.0 / factor**2  # u = per_v * v
 
@@ -99,6 +97,13 @@ def simplex_variance(
         return np.exp(log_v) - v_at(per_v * np.exp(log_v))
 
     return _root(gap)
+
+
+def pair_argument(n: int, rule: str, factor: float = 1.0) -> float | None:
+    """Return u of every pair of n particles at equal distances, if a median rule makes sigma follow them; else None."""
+    log_n = np.log(n)
+    at_median = {"median": 1.0, "median_log": log_n, "numpyro": log_n if n > 2 else 4 * log_n}
+    return at_median[rule] / factor**2 if rule in at_median else None
 
 
 def _root(gap) -> float:

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Callable, NamedTuple
 
@@ -25,9 +25,46 @@ import jax
 import numpy as np
 
 from stein_core.facts import TargetFacts
+from stein_core.knobs import Knob
 from stein_core.registry import Entry
 
 Array = jax.Array
+
+
+class Rows(NamedTuple):
+    """Rows of a data set. weights: 1 for all the data, N / B for a mini-batch of B of N rows, 0 for a spare row.
+
+    Args:
+        x: (B, ...) inputs.
+        y: (B, ...) outputs.
+        weights: (B,).
+    """
+
+    x: Array
+    y: Array
+    weights: Array
+
+
+class Functions(NamedTuple):
+    """A posterior over functions. For all rows, log_density = log_prior + log_likelihood of their outputs.
+
+    Args:
+        outputs: (theta (d,), x (k, ...)) -> (k, c): the mean of a regression (c = 1), or logits.
+        log_likelihood: (outputs (B, c), Rows) -> scalar, the weighted sum over the rows.
+        log_prior: theta -> scalar.
+        rows: key -> Rows of a mini-batch; None -> all rows.
+        prior_sample: (key, n) -> theta (n, d).
+        prior_covariance: (x (k, ...), y (l, ...)) -> (k, l) of one output under the prior, or None.
+        axes: (low, high, name) of each input, the range that a page shows.
+    """
+
+    outputs: Callable[[Array, Array], Array]
+    log_likelihood: Callable[[Array, Rows], Array]
+    log_prior: Callable[[Array], Array]
+    rows: Callable[[Array | None], Rows]
+    prior_sample: Callable[[Array, int], Array]
+    prior_covariance: Callable[[Array, Array], Array] | None = None
+    axes: tuple[tuple[float, float, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +83,12 @@ class Target:
         mean, variance: exact (d,) moments, or None.
         covariance: the exact (d, d) matrix if coordinates are correlated. None means diagonal, with `variance`.
         log_normalizer: log of the integral of exp(log_density); None without a closed form.
-        predict: (theta (d,), x (k,)) -> (k,) values of the regression function, or None.
+        functions: what theta means as a function, for regressions and networks; or None.
+        minibatch: (key, joint) -> (theta (d,) -> scalar), an unbiased estimate of log_density, or of log_joint if
+            `joint`, from a few rows of the data; or None. A step takes one for all particles and draws.
+        data: the arrays that log_density reads, with `remake`: data -> this Target with other arrays. They then are
+            arguments of compiled programs, not constants. None: log_density keeps its own.
+        unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
 
@@ -62,14 +104,21 @@ class Target:
     variance: np.ndarray | None = None
     covariance: np.ndarray | None = None
     log_normalizer: float | None = None
-    predict: Callable[[Array, Array], Array] | None = None
+    functions: Functions | None = None
+    minibatch: Callable[[Array, bool], Callable[[Array], Array]] | None = None
+    data: Any = None
+    remake: Callable[..., Target] | None = None
+    knobs: tuple[Knob, ...] = ()
+    unconstrain: Callable[[dict[str, Array]], Array] | None = None
     note: str = ""
 
     @cached_property
     def entry(self) -> Entry:
         """Return the registry entry of an unnamed target: a Spec takes a Target as well as a registered name."""
-        facts = TargetFacts(dims=(self.dim, self.dim), default_dim=self.dim)
-        return Entry(repr(self), "Own target", lambda dim: self, "", "A target without a name.", facts=facts)
+        takes_data = None if self.data is None else lambda: self.data
+        facts = TargetFacts(dims=(self.dim, self.dim), default_dim=self.dim, data=takes_data)
+        make = lambda dim, **arguments: self.remake(**arguments) if arguments else self  # noqa: E731
+        return Entry(repr(self), "Own target", make, "", "A target without a name.", self.knobs, facts)
 
     def __repr__(self) -> str:
         names = ", ".join(self.coordinates[:3])
@@ -90,6 +139,8 @@ class Guide(NamedTuple):
         log_density: (psi (n, p), theta (N, d)) -> (N, n) matrix log q(theta_i | psi_j). None for a point mass, which
             has no density.
         location, scale: psi (n, p) -> (n, d); scale is the marginal standard deviation.
+        factor: psi (n, p) -> F (n, d, k), if coordinates are correlated: F F^T has the covariances off the diagonal.
+        noise: number of standard normals that a draw takes beside d; eps then is (d + noise,).
     """
 
     init: Callable[[Array], Array]
@@ -97,6 +148,8 @@ class Guide(NamedTuple):
     log_density: Callable[[Array, Array], Array] | None
     location: Callable[[Array], Array]
     scale: Callable[[Array], Array]
+    factor: Callable[[Array], Array] | None = None
+    noise: int = 0
 
 
 class Forces(NamedTuple):
@@ -141,6 +194,7 @@ class Frame:
         attract, repulse: (m, p) forces at these particles.
         metrics: diagnostic name -> number, NaN if undefined.
         finite: False if the next step would diverge.
+        correlation: (m,) of the first two coordinates, of each guide.
     """
 
     step: int
@@ -151,3 +205,4 @@ class Frame:
     repulse: np.ndarray
     metrics: dict[str, float]
     finite: bool = True
+    correlation: np.ndarray = field(default_factory=lambda: np.zeros(0))

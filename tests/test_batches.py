@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stein_core import DIAGNOSTICS, METHODS, Recipe, Spec, UnknownName, collect, stream
-from stein_core.recipe import _target
+from stein_core.spec import _target
 from stein_core.sweep.batches import DIMS, Stop, padded_capacity, padded_dim, program_of, run_batch
 
 SHORT = Stop(noisy=350, most=700, stages=2)

@@ -10,7 +10,8 @@ import pytest
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
 from stein_core.cli import bench
-from stein_core.recipe import knobs_of, target_of
+from stein_core.recipe import knobs_of
+from stein_core.spec import target_of
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}
 

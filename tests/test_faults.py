@@ -21,7 +21,8 @@ from stein_core.cli import commands
 from stein_core.experiments.nuts import run_nuts
 from stein_core.experiments.wave import dim_of
 from stein_core.machine import bytes_needed, check_memory
-from stein_core.recipe import knobs_of, target_of
+from stein_core.recipe import knobs_of
+from stein_core.spec import target_of
 from stein_core.sweep import grids
 from stein_core.sweep.batches import Stop, run_batch
 from stein_core.sweep.grids import SWEEPS, run_sweep

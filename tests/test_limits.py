@@ -76,17 +76,17 @@ for changed in ({"particles": (41,)}, {"dims": (2, 7)}, {"dims": (2, 3, 4, 5)}, 
     limits = {"STEINLAB_PARTICLES": "40", "STEINLAB_DIM": "6", "STEINLAB_RUNS": "3"}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **limits}, capture_output=True, text=True)
     slider, dim, preset, wave, *grids = done.stdout.splitlines()
-    assert slider == "40" and "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, (
+    assert slider == "40" and "Dimension = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM)" in dim, (
         done.stderr
     )
     assert "allowed: 1 to 40" in wave
     assert grids == [
-        "particles = 41 is out of range; allowed on this server: 1 to 40 (STEINLAB_PARTICLES).",
-        "dim = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM).",
+        "Particles = 41 is out of range; allowed on this server: 1 to 40 (STEINLAB_PARTICLES).",
+        "Dimension = 7 is out of range; allowed on this server: 1 to 6 (STEINLAB_DIM).",
         "4 runs are too many; allowed on this server: 3 (STEINLAB_RUNS).",
         "",
     ]
-    assert "dim = 50 is out of range; allowed on this server: 1 to 6" in preset
+    assert "Dimension = 50 is out of range; allowed on this server: 1 to 6" in preset
 
 
 @pytest.mark.long
@@ -120,7 +120,10 @@ asyncio.run(visit())
     assert len(presets) > 5 and all(
         re.match(r"[1-9]\d* True None .* runs are too many; allowed on this server: 1 ", one) for one in presets
     ), done.stderr
-    assert run == "It is not repeated here: dim = 100 is out of range; allowed on this server: 1 to 2 (STEINLAB_DIM)."
+    assert (
+        run
+        == "It is not repeated here: Dimension = 100 is out of range; allowed on this server: 1 to 2 (STEINLAB_DIM)."
+    )
 
 
 def test_a_target_of_more_dimensions_than_allowed_is_refused():

@@ -10,7 +10,7 @@ from checks import lazy
 
 from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, recipe, theory
 from stein_core.noise import normal
-from stein_core.recipe import target_of
+from stein_core.spec import target_of
 from stein_core.sweep.batches import Stop, program_of, run_batch
 
 RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]

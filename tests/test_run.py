@@ -187,7 +187,7 @@ def test_nonsense_changes_in_a_link_are_refused(changes):
 def test_rows_of_a_one_dimensional_frame_lie_on_the_axis():
     frame = run_of(target="gamma").look()[0]
     table = rows(frame)
-    assert table.shape == (20, 8) and (table[:, 1::2] == 0).all()
+    assert table.shape == (20, 9) and (table[:, 1::2] == 0).all()
     np.testing.assert_array_equal(table[:, 0], frame.particles[:, 0])
 
 

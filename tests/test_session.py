@@ -81,7 +81,7 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
     release.set()
     d.until(lambda: d.session.frames)
     metrics = int(start[7])
-    rows = start[9 + metrics :][: 7 * 8].reshape(7, 8)
+    rows = start[9 + metrics :][: 7 * 9].reshape(7, 9)
     first = collect(Recipe(Spec("banana", method="svgd", capacity=32), d.session.shown()[0].knobs), 0)[0]
     np.testing.assert_allclose(rows[:, :2], first.locations, rtol=1e-6)
 

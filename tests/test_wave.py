@@ -16,7 +16,7 @@ from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
 from scipy.stats import norm
 
-from stein_core import TARGETS, Recipe, Spec, Target, collect, compile, target_of
+from stein_core import TARGETS, Functions, Recipe, Spec, Target, collect, compile, target_of
 from stein_core.datasets import WAVE_REGIONS, wave_region, wave_training
 from stein_core.experiments.bands import band, coverage, disagreement, function_values, lppd
 from stein_core.experiments.nuts import run_nuts
@@ -55,7 +55,8 @@ def test_density_and_function_against_numpy(name, second_bias):
     make = TARGETS[name].make
     rows = np.zeros((48, 3), np.float32)
     rows[:3, :2], rows[:3, 2] = points, 1
-    target = make(dim_of(h, second_bias), noise=np.float32(noise), prior_scale=np.float32(scale), data=rows)
+    settings = {"noise": np.float32(noise), "prior_scale": np.float32(scale), "data": rows}
+    target = make(dim_of(h, second_bias), width=h, second_bias="yes" if second_bias else "no", **settings)
     theta = np.random.default_rng(0).normal(size=target.dim)
     parts, at = {}, 0
     for key, shape in shapes_of(h, second_bias).items():
@@ -66,7 +67,12 @@ def test_density_and_function_against_numpy(name, second_bias):
     f = np.tanh(first @ parts["w2"] + parts.get("b2", 0)) @ parts["w3"] + parts["b3"]
     expected = norm.logpdf(y, f, noise).sum() + norm.logpdf(theta, 0, scale).sum()
     np.testing.assert_allclose(target.log_density(jnp.float32(theta)), expected, rtol=1e-5)
-    np.testing.assert_allclose(target.predict(jnp.float32(theta), jnp.float32(x)), f, rtol=1e-4, atol=1e-5)
+    functions, theta = target.functions, jnp.float32(theta)
+    np.testing.assert_allclose(functions.outputs(theta, jnp.float32(x))[:, 0], f, rtol=1e-4, atol=1e-5)
+    seen = functions.rows(None)
+    likelihood = functions.log_likelihood(functions.outputs(theta, seen.x), seen)
+    np.testing.assert_allclose(functions.log_prior(theta) + likelihood, expected, rtol=1e-5)
+    assert functions.prior_sample(jax.random.key(0), 2000).std() == pytest.approx(scale, rel=0.02)
 
 
 @pytest.mark.long
@@ -199,7 +205,7 @@ def test_function_values_are_those_of_the_particles():
     stepper, knobs, x = lazy(spec), {"method.particles": 5}, np.linspace(-1, 1, 7)
     state = stepper.reset(0, knobs)
     values = function_values(spec, state.particles, knobs, x)
-    expected = [target_of(spec).predict(p, jnp.float32(x)) for p in state.particles[:5]]
+    expected = [target_of(spec).functions.outputs(p, jnp.float32(x))[:, 0] for p in state.particles[:5]]
     np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="no regression function"):
         function_values(Spec("ring"), state.particles, {}, x)
@@ -215,7 +221,8 @@ def test_nuts_gives_the_posterior_of_a_line():
         return Target(
             log_density=lambda t: jnp.sum(dist.Normal(t[0] + t[1] * x, 1.0).log_prob(y)) + jnp.sum(-0.5 * t**2),
             center=np.zeros(2), scale=np.ones(2), extent=(-1, 1, -1, 1), coordinates=("a", "b"),
-            constrain=lambda t: {"t": t}, predict=lambda t, x: t[0] + t[1] * x,
+            constrain=lambda t: {"t": t},
+            functions=Functions(lambda t, x: (t[0] + t[1] * x)[:, None], None, None, None, None),
         )  # fmt: skip
 
     grid, seen = np.array([-1.0, 0.5, 3.0]), []

@@ -82,7 +82,7 @@ class LiveStage(Output):
         specs = [self.setup.spec(method, capacity_of(self.setup)) for method in self.setup.methods]
         self.view.scene(specs)
         for spec in specs:
-            compile(spec)
+            compile(spec, measure=self.view.measured)
 
     def pause(self) -> None:
         if self.stage.scene:  # else no browser has shown it yet

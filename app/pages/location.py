@@ -17,17 +17,18 @@ from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
 from app.ui import link
 from app.ui.colours import look_of
-from stein_core import TARGETS, Frame, Spec, target_of
+from stein_core import GUIDES, TARGETS, Frame, Spec, target_of
 from stein_core.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
 VIEW = (link.Field("axis", link.one_of("axis in the link", AXES)),)
-FAULT = "normal_twice"
+FAULT = {"guide.density": "twice"}
 CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
     ("SMI: scales", 0, True, ("within_variance", "components")),
     ("SVGD: locations", 1, False, ("marginal_variance", "force")),
 )
+DIAGONAL_ONLY = "Only a diagonal normal has its scales as coordinates."
 HELP = (
     "One particle of SMI is a normal distribution, with a location and a scale in each dimension. Attraction and "
     "repulsion act on both; compare lengths of arrows among locations or among scales, not between them."
@@ -37,6 +38,16 @@ BUG = (
     "density. Both locations then go to the centre and some standard deviations fall to 0; correct SMI splits along "
     "one axis, unless alpha is large."
 )
+
+
+def is_faulty(spec: Spec) -> bool:
+    """Return whether a guide's density is that of NumPyro's bug."""
+    return FAULT.items() <= spec.options.items()
+
+
+def has_scales(spec: Spec) -> bool:
+    """Return whether a particle is (locations, scales)."""
+    return spec.has_density and GUIDES[spec.guide].facts.mean_field
 
 
 def on_axis(u: np.ndarray, axis: str) -> tuple[np.ndarray, np.ndarray]:
@@ -63,6 +74,7 @@ class Spaces(Cards):
     """View of SMI's locations, SMI's scales on the chosen axis, and SVGD's locations; see
     `app.stage.scene.SideBySide`."""
 
+    measured = tuple(dict.fromkeys(name for *_, names in CARDS for name in names))
     axis: str = "sd"
     point: FixedPoint | None = field(default=None, init=False)  # of what was last shown
     why_none: str = field(default="", init=False)
@@ -77,7 +89,7 @@ class Spaces(Cards):
                 edit=not scales,
                 guides=specs[method].has_density,
                 background=background_of(self.axis) if scales else 0,
-                note="Point masses have no scale." if scales and not specs[0].has_density else "",
+                note=DIAGONAL_ONLY if scales and not has_scales(specs[0]) else "",
             )
             for title, method, scales, names in CARDS
         ]
@@ -100,16 +112,16 @@ class Spaces(Cards):
         (smi, svgd), spec, axis = run.frames, run.steppers[0].spec, self.axis
         knobs = {name: value for name, value in run.knobs.items() if name in spec.knobs()}
         self.point, self.why_none = two_guides(spec, knobs), why_none(spec, knobs)
-        has_scale = spec.has_density
-        scales = rows_of_scales(smi, axis) if has_scale else np.empty((0, 8))
-        if spec.guide == FAULT:  # its density is not that of its draws
+        noisy = spec.has_density
+        scales = rows_of_scales(smi, axis) if has_scales(spec) else np.empty((0, 9))
+        if is_faulty(spec):  # its density is not that of its draws
             metrics = [{**metrics[0], "components": np.nan, "mixture_elbo": np.nan}, metrics[1]]
         specs = [stepper.spec for stepper in run.steppers]
         first, second, third = (
             [metrics[method][one["name"]] for one in read_outs(specs[method], names)] for _, method, _, names in CARDS
         )
         return [
-            Panel(smi.step, first, rows(smi), has_scale, 0, locations_of(self.point, spec.dim), has_scale),
+            Panel(smi.step, first, rows(smi), noisy, 0, locations_of(self.point, spec.dim), noisy),
             Panel(smi.step, second, scales, False, background_of(axis), scales_of(self.point, axis, spec.dim), True),
             Panel(svgd.step, third, rows(svgd), False),
         ]
@@ -119,7 +131,7 @@ def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
     """Return what the panel of scales draws of a frame.
 
     Returns:
-        (m, 8) as in `app.stage.wire.Panel`: the scale coordinates of the first two dimensions, and the forces on u
+        (m, 9) as in `app.stage.wire.Panel`: the scale coordinates of the first two dimensions, and the forces on u
         pushed forward to them.
     """
     d = frame.locations.shape[1]
@@ -129,7 +141,7 @@ def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
     parts = value, np.zeros_like(value), slope * frame.attract[:, shown], slope * frame.repulse[:, shown]
     for k, part in enumerate(parts):
         table[:, k, : part.shape[1]] = part
-    return table.reshape(-1, 8)
+    return np.column_stack([table.reshape(-1, 8), np.zeros(len(table))])
 
 
 def locations_of(point: FixedPoint | None, dim: int) -> np.ndarray:
@@ -181,7 +193,7 @@ class Location(Live):
         )
         self.axis.param.watch(self.on_axis_chosen, "value")
         self.fault = pmui.Toggle(label="Show NumPyro's bug", icon="bug_report", size="small", margin=(2, 8))
-        self.fault.param.watch(lambda event: self.chosen(guide=FAULT if event.new else None), "value")
+        self.fault.param.watch(lambda event: self.chosen(guide=None, options=FAULT if event.new else {}), "value")
         text = {"variant": "body2", "sizing_mode": "stretch_width", "margin": (2, 8)}
         self.components = pmui.Typography("–", variant="h5", margin=(2, 8))
         self.meaning, self.variances, self.exact = (pmui.Typography("", **text) for _ in range(3))
@@ -222,7 +234,7 @@ class Location(Live):
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
         self.choices.dim.start = max(2, self.choices.dim.start)
-        self.fault.value = setup.guide == FAULT
+        self.fault.value = is_faulty(setup.spec("smi", FIRST_CAPACITY))
 
     def refresh(self):
         super().refresh()
@@ -233,7 +245,7 @@ class Location(Live):
             return
         smi, count = self.session.metrics[0], len(self.session.frames[0].locations)
         setup, point = self.session.linked(), self.view.point
-        known = np.isfinite(smi["components"]) and setup.guide != FAULT
+        known = np.isfinite(smi["components"]) and not is_faulty(setup.spec("smi", FIRST_CAPACITY))
         self.components.object = f"{smi['components']:.2f} of {count} components" if known else "– components"
         self.meaning.object = (
             "The effective number, exp(L − L_up), is 1 if all guides are alike and m if none overlap."

@@ -134,7 +134,9 @@ class UiThrottle:
 
         def work():
             began = time.monotonic()
-            if began < self._free and FRAME_BUDGET.pages() and (loop := running()):
+            # Pages that a crowd of calls starves still play: the last second is too short to see them.
+            playing = FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED)
+            if began < self._free and playing and (loop := running()):
                 loop.call_later(self._free - began, later, work)
                 return
             try:

@@ -53,10 +53,11 @@ class Limits(NamedTuple):
 
     def refusal(self, dim: int, particles: int) -> str:
         """Say why this server computes no run of this size, or return ""."""
-        for name, value, most in (("dim", dim, self.dim), ("particles", particles, self.particles)):
+        limits = ("Dimension", dim, self.dim, "DIM"), ("Particles", particles, self.particles, "PARTICLES")
+        for label, value, most, name in limits:
             if value > most:
-                variable = f"STEINLAB_{name.upper()}"
-                return f"{name} = {short(value)} is out of range; allowed on this server: 1 to {most} ({variable})."
+                variable = f"STEINLAB_{name}"
+                return f"{label} = {short(value)} is out of range; allowed on this server: 1 to {most} ({variable})."
         return ""
 
 

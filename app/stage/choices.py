@@ -13,12 +13,21 @@ from app.stage.setup import Setup, all_knobs
 from app.ui.groups import Fold, group
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
-from stein_core.recipe import MAX_DRAWS
+from stein_core.knobs import Option
+from stein_core.spec import GROUPS, MAX_DRAWS, all_options
 
 CHOICE = {"size": "small", **WIDTH}
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")
 OPTIMISER = ("method.step_size",)
 START = ("init.", "guide.")  # of knobs that act at the next reset
+
+
+def of_option(option: Option):
+    """Return the widget of an Option: each of its values is a program of its own."""
+    label = option.label[:1].upper() + option.label[1:]
+    if option.choices:
+        return pmui.Select(label=label, options=list(option.choices), value=option.default, **CHOICE)
+    return NumberField(label, start=option.low, end=option.high, value=option.default)
 
 
 class Choices:
@@ -38,6 +47,10 @@ class Choices:
         optimizers = {e.label: e.name for e in OPTIMIZERS.entries()}
         self.optimizer = pmui.Select(label="Optimiser", options=optimizers, **CHOICE)
         self.draws = NumberField("Draws per particle and step", start=1, end=MAX_DRAWS, value=10)
+        self.options = {name: of_option(option) for name, option in all_options().items()}
+        for name, made in self.options.items():
+            made.param.watch(lambda event, name=name: chosen(options={**self.shown, name: event.new}), "value")
+        self.shown: dict[str, object] = {}  # options of the setup
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: chosen(**{name: event.new}), "value")
         knobs = {
@@ -53,8 +66,9 @@ class Choices:
         self.of_optimizer = Fold("Optimiser", self.optimizer, *(self.knobs[name] for name in OPTIMISER))
         self.of_start = Fold("Start", *(made for name, made in self.knobs.items() if name.startswith(START)), seed)
         self.of_rest = Fold("Advanced", self.draws, *(self.knobs[name] for name in rest))
-        self.posterior = group("Posterior", self.target, self.dim, line=False)
-        self.methods = group("Methods", *first, self.guide)
+        own = {kind: [w for name, w in self.options.items() if name.startswith(kind)] for kind in GROUPS}
+        self.posterior = group("Posterior", self.target, *own["target"], self.dim, line=False)
+        self.methods = group("Methods", *first, *own["method"], self.guide, *own["guide"])
         self.repulsion = group("Repulsion", *(self.knobs[name] for name in REPULSION))
         self.groups = [
             self.posterior, self.methods, self.repulsion, self.of_optimizer, self.of_start, self.of_rest,
@@ -70,8 +84,13 @@ class Choices:
             start=facts.dims[0],
             end=min(facts.dims[1], LIMITS.dim),
             step=facts.dim_step,
-            visible=facts.dims[0] < facts.dims[1],
+            visible=facts.dims[0] < facts.dims[1] and facts.dim_of is None,
         )
+        self.shown = {name: value for spec in specs for name, value in spec.options.items()}
+        for name, made in self.options.items():
+            made.visible = name in self.shown
+            if made.visible:
+                made.param.update(value=self.shown[name])
         free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
         self.guide.visible = bool(free)
         if free:

@@ -3,8 +3,8 @@
 // SVG reader knows.
 // THEMES, the tokens of both themes, comes from Python.
 const rgb = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
-const BATCH = 16 * 8;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
-const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 8, LEGEND = 28, TITLE = 30, CROWD = 500, CAP = 0.15, PALE = 5;
+const BATCH = 16 * 9;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast
+const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 9, LEGEND = 28, TITLE = 30, CROWD = 500, CAP = 0.15, PALE = 5;
 const FEW = 8;  // guides that are drawn one by one; of more the mixture is drawn, too
 let unit = 1;  // 2 in lecture mode: text, lines and dots of twice the size
 const textOf = (size, family, weight = 400) => `${weight} ${size * unit}px ${family}`;
@@ -49,15 +49,23 @@ function drawTrails(ctx, map, trail, color) {
   ctx.globalAlpha = 1;
 }
 
+// Half axes and angle of the ellipse of one standard deviation, of two sds and their correlation.
+function axesOf(sx, sy, correlation) {
+  if (!correlation) return [sx, sy, 0];
+  const half = (sx * sx - sy * sy) / 2, middle = (sx * sx + sy * sy) / 2, shared = correlation * sx * sy, r = Math.hypot(half, shared);
+  return [Math.sqrt(middle + r), Math.sqrt(Math.max(0, middle - r)), Math.atan2(shared, half) / 2];
+}
+
 function drawGuides(ctx, map, rows, color) {
   const count = rows.length / ROW;
   ctx.strokeStyle = ctx.fillStyle = color;
   ctx.lineWidth = (count > FEW ? 1.5 : 2) * unit;
   ctx.beginPath();
   for (let i = 0; i < rows.length; i += ROW) {
-    const rx = rows[i + 2] * map.kx, ry = rows[i + 3] * map.ky, x = map.x(rows[i]), y = map.y(rows[i + 1]);
-    ctx.moveTo(x + rx, y);
-    ctx.ellipse(x, y, rx, ry, 0, 0, 2 * Math.PI);
+    const [long, short, turn] = axesOf(rows[i + 2] * map.kx, rows[i + 3] * map.ky, -rows[i + 8]);
+    const x = map.x(rows[i]), y = map.y(rows[i + 1]);
+    ctx.moveTo(x + long * Math.cos(turn), y + long * Math.sin(turn));
+    ctx.ellipse(x, y, long, short, turn, 0, 2 * Math.PI);
   }
   ctx.globalAlpha = count > 100 ? 0.03 : 0.1;
   ctx.fill();

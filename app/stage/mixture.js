@@ -18,7 +18,7 @@ function isolines(values, level) {
   return found;
 }
 
-// The contours of an equal mixture of upright normals that hold these shares of its visible mass, as `isolines`, in data units.
+// The contours of an equal mixture of normals that hold these shares of its visible mass, as `isolines`, in data units.
 function mixtureContours(rows, [x0, x1, y0, y1], shares) {
   const dx = (x1 - x0) / (CELLS - 1), dy = (y1 - y0) / (CELLS - 1), values = new Float64Array(CELLS * CELLS);
   const bell = (from, step, mean, sd) => {
@@ -26,6 +26,16 @@ function mixtureContours(rows, [x0, x1, y0, y1], shares) {
     return Float64Array.from({length: CELLS}, (_, i) => Math.exp(-0.5 * ((from + i * step - mean) / wide) ** 2) / wide);
   };
   for (let r = 0; r < rows.length; r += ROW) {
+    const rho = rows[r + 8];
+    if (rho) {  // the mean and the sd of x at each y
+      const up = bell(y0, dy, rows[r + 1], rows[r + 3]), sd = rows[r + 2] * Math.sqrt(1 - rho * rho);
+      for (let j = 0; j < CELLS; j++) {
+        if (up[j] < 1e-9) continue;
+        const across = bell(x0, dx, rows[r] + rho * rows[r + 2] * (y0 + j * dy - rows[r + 1]) / rows[r + 3], sd);
+        for (let i = 0, o = j * CELLS; i < CELLS; i++) values[o + i] += up[j] * across[i];
+      }
+      continue;
+    }
     const across = bell(x0, dx, rows[r], rows[r + 2]), up = bell(y0, dy, rows[r + 1], rows[r + 3]);
     for (let j = 0; j < CELLS; j++) {
       const weight = up[j];

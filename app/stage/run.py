@@ -10,7 +10,9 @@ import jax
 import numpy as np
 
 from stein_core import Frame, Spec, State, Stepper
-from stein_core.recipe import COMMON, EDITS, Knobs, check_knobs
+from stein_core.common_knobs import COMMON
+from stein_core.recipe import EDITS, Knobs, check_knobs
+from stein_core.runner import Measure
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600
@@ -146,8 +148,8 @@ class Run:
         """Take up to `steps` steps of the methods that lag, at most to the clock. Return those that diverged."""
         return self._move(self.lagging, self.clock, steps)
 
-    def look(self, measure: bool = True) -> list[Frame]:
-        """Return the frames of this moment and enter it into the history; without `measure` they have no metrics."""
+    def look(self, measure: Measure = True) -> list[Frame]:
+        """Return the frames of this moment, with the diagnostics of `measure`, and enter it into the history."""
         self.frames = [own.stepper.look(own.state, self.knobs_of(own), measure) for own in self.live.values()]
         entry = HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
         if not self.history:

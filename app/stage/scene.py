@@ -24,8 +24,9 @@ MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside
 class Cards:
     """A view (see `app.stage.session.View`) of cards on a `stage.Stage`.
 
-    A subclass has scene(specs), which returns the `scene` of `stage.Stage` and is called on a compile thread; and
-    panels(run, metrics), which returns the panels of `wire.pack` and is called on the session's worker thread.
+    A subclass has measured, the names of the diagnostics that it reads; scene(specs), which returns the `scene` of
+    `stage.Stage` and is called on a compile thread; and panels(run, metrics), which returns the panels of `wire.pack`
+    and is called on the session's worker thread.
     """
 
     def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
@@ -41,6 +42,8 @@ class SideBySide(Cards):
 
     def __init__(self, metrics: Sequence[str] | None = None):
         self.metrics = None if metrics is None else tuple(metrics)
+        live = tuple(entry.name for entry in DIAGNOSTICS.entries() if entry.facts.live)
+        self.measured = live if metrics is None else tuple(name for name in DIAGNOSTICS if name in metrics)
 
     def scene(self, specs: Sequence[Spec]) -> dict:
         looks = looks_of([spec.method for spec in specs])
@@ -84,10 +87,11 @@ def read_outs(spec: Spec, names: Sequence[str] | None = None) -> list[dict]:
     known = [entry for entry in DIAGNOSTICS.entries() if all(there[need] for need in entry.facts.needs)]
     usable = {entry.name: entry for entry in known}
     if names is None:
-        first = ["marginal_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "ksd"]
+        first = ["marginal_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "stein_trace"]
         names = [*first, *(entry.name for entry in known if entry.facts.live)]
     shown = [usable[name] for name in dict.fromkeys(names) if name in usable]
     exact = {} if target.variance is None else {"marginal_variance": float(np.mean(target.variance))}
+    exact |= {entry.name: entry.facts.ideal for entry in known if entry.facts.ideal is not None}
     return [
         {
             "name": entry.name,

@@ -22,7 +22,7 @@ from app.stage.player import Player
 from app.stage.run import Run
 from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY
-from stein_core import DIAGNOSTICS, METHODS, Frame, Spec, Stepper, compile
+from stein_core import METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
 from stein_core.recipe import EDITS
 from stein_core.steppers import start
@@ -55,7 +55,9 @@ class LiveSetup(Protocol):
 
 
 class View(Protocol):
-    """What a session shows; `app.stage.scene.SideBySide` is one."""
+    """What a session shows; `app.stage.scene.SideBySide` is one. measured: names of the diagnostics that it reads."""
+
+    measured: tuple[str, ...]
 
     def scene(self, specs: Sequence[Spec]) -> dict:
         """Return what stands still. A scene thread calls it."""
@@ -168,7 +170,7 @@ class Session(Player):
     def _frame(self) -> np.ndarray:
         now, moving = time.monotonic(), self._playing or self._catching_up
         measure = self._measurable and (not moving or now > self._next_measure)
-        frames = self._run.look(measure)
+        frames = self._run.look(self._view.measured if measure else False)
         if measure:
             self.metrics = [frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
@@ -176,7 +178,9 @@ class Session(Player):
 
     def _packed(self, run, metrics: list[dict[str, float]]) -> np.ndarray:
         """It moves before the metrics are compiled."""
-        return self._view.pack(run, metrics or [dict.fromkeys(DIAGNOSTICS, math.nan)] * len(run.frames), self._begun)
+        return self._view.pack(
+            run, metrics or [dict.fromkeys(self._view.measured, math.nan)] * len(run.frames), self._begun
+        )
 
     # ---- what the commands do
 
@@ -257,7 +261,7 @@ class Session(Player):
         def metrics(deliver):
             for spec in specs:
                 if self._waits(ticket):
-                    compile(spec)
+                    compile(spec, measure=self._view.measured)
             deliver(self._measure)
 
         drawn = self._submit(SCENES, ticket, scene)
@@ -292,7 +296,7 @@ class Session(Player):
     def _compile_ahead(self, ticket: object):
         for method in self._setup.methods:
             if self._waits(ticket):
-                compile(self._setup.spec(method, CAPACITY))
+                compile(self._setup.spec(method, CAPACITY), measure=self._view.measured)
 
 
 def capacity_of(setup: LiveSetup) -> int:

@@ -8,10 +8,12 @@ from typing import Any, Mapping
 
 from app.server.limits import LIMITS
 from app.ui import link
-from stein_core import GUIDES, METHODS, Recipe, Spec
+from stein_core import GUIDES, METHODS, TARGETS, Recipe, Spec
+from stein_core.common_knobs import COMMON
 from stein_core.errors import short, unknown, whole
-from stein_core.recipe import COMMON, EDITS
+from stein_core.recipe import EDITS
 from stein_core.registry import Entry
+from stein_core.spec import Options, all_options
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -23,7 +25,8 @@ MOST_CHANGES = 300  # beyond this a link would outgrow what servers take
 class Setup:
     """One to three methods on one target, seed and clock.
 
-    guide: for the methods that allow it; the others, and all without one, take their default.
+    guide: for the methods that allow it; the others, and all without one, take their default. options: name -> value,
+    for the methods that have it. dim: None if it follows from the options.
     knobs: name -> value over all methods (each takes the ones it has). changes: (step, name, value) as in Recipe.
     steps: where the picture was taken; 0 means that it plays from the start. Checked by building every Recipe: a bad
     value raises ValueError.
@@ -39,14 +42,30 @@ class Setup:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[tuple[int, str, Any], ...] = ()
     steps: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if not 1 <= len(self.methods) <= PANELS or len(set(self.methods)) < len(self.methods):
             raise ValueError(f"methods = {short(','.join(self.methods))!r}; allowed: 1 to {PANELS} different ones.")
         if self.steps < 0:
             raise ValueError(f"steps = {short(self.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
-        if self.guide is not None:
-            GUIDES[self.guide]
+        options = dict(self.options)
+        for group, registry in (("target", TARGETS), ("guide", GUIDES)):
+            if (name := getattr(self, group)) is not None:
+                name, more = registry.present(name)
+                object.__setattr__(self, group, registry[name].name)
+                options |= {f"{group}.{option}": value for option, value in more.items()}
+        if (of_dim := TARGETS[self.target].facts.options_of) and self.dim is not None:
+            given = {name.split(".")[1]: value for name, value in options.items() if name.startswith("target.")}
+            options = {**{f"target.{name}": value for name, value in of_dim(self.dim, **given).items()}, **options}
+            object.__setattr__(self, "dim", None)
+        allowed = all_options()
+        for name in options:
+            if name not in allowed:
+                raise unknown("option", name, allowed)
+        object.__setattr__(self, "options", {name: allowed[name].check(value) for name, value in options.items()})
+        used = {name for method in self.methods for name in self.spec(method, CAPACITY).options}
+        object.__setattr__(self, "options", {name: v for name, v in self.options.items() if name in used})
         known = all_knobs()
         for name in self.knobs:
             if name not in known:
@@ -59,7 +78,8 @@ class Setup:
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""
         guide = self.guide if self.guide in METHODS[method].facts.guides else None
-        return Spec(self.target, self.dim, method, guide, self.optimizer, self.draws, capacity)
+        # As another Spec's: each method takes the options that it has.
+        return Spec(self.target, self.dim, method, guide, self.optimizer, self.draws, capacity, Options(self.options))
 
     def recipe(self, method: str, capacity: int) -> Recipe:
         """The Recipe of one panel: the knobs and changes that its method knows."""
@@ -126,6 +146,10 @@ def link_fields() -> tuple[link.Field, ...]:
         link.whole_number("seed"),
         link.Field("steps", _steps),
         *(link.Field(name, default=knob.default) for name, knob in all_knobs().items()),
+        *(
+            link.Field(name, option.check, attribute="options", default=option.default)
+            for name, option in all_options().items()
+        ),
         link.Field("changes", _changes, _text_of_changes),
     )
 

@@ -21,10 +21,11 @@ class SvgContext {
   lineTo(x, y) { this.path += `L${x.toFixed(2)} ${y.toFixed(2)}`; }
   closePath() { this.path += "Z"; }
   rect(x, y, w, h) { this.path += `M${x} ${y}h${w}v${h}h${-w}Z`; }
-  ellipse(x, y, rx, ry) {  // whole and upright ones only
-    const r = `${rx.toFixed(2)} ${ry.toFixed(2)}`, d = (2 * rx).toFixed(2);
-    this.moveTo(x - rx, y);
-    this.path += `a${r} 0 1 0 ${d} 0a${r} 0 1 0 -${d} 0`;
+  ellipse(x, y, rx, ry, turn) {  // whole ones only
+    const r = `${rx.toFixed(2)} ${ry.toFixed(2)} ${(turn * 180 / Math.PI).toFixed(1)} 1 0`;
+    const [dx, dy] = [rx * Math.cos(turn), rx * Math.sin(turn)];
+    this.moveTo(x - dx, y - dy);
+    this.path += `a${r} ${(2 * dx).toFixed(2)} ${(2 * dy).toFixed(2)}a${r} ${(-2 * dx).toFixed(2)} ${(-2 * dy).toFixed(2)}`;
   }
   clip() {
     this.clipId = ++this.clips;

@@ -16,8 +16,8 @@ class Panel(NamedTuple):
     Args:
         step: number of the step.
         metrics: K floats, NaN if undefined.
-        rows: (m, 8) of x, y, sd_x, sd_y, attract_x, attract_y, repulse_x, repulse_y; positions and sds in the units of
-            the extent, forces in any one unit.
+        rows: (m, 9) of x, y, sd_x, sd_y, attract_x, attract_y, repulse_x, repulse_y, correlation of x and y; positions
+            and sds in the units of the extent, forces in any one unit.
         has_scale: whether the sd columns are used.
         background: index of the scene's background under it.
         fixed: (k, 2) exact fixed points to mark.
@@ -49,10 +49,10 @@ def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
 
 
 def rows(frame: Frame) -> np.ndarray:
-    """Return what the stage draws of a frame, (m, 8): position, sd, attraction, repulsion in the first two
-    coordinates."""
+    """Return what the stage draws of a frame, (m, 9): position, sd, attraction, repulsion in the first two coordinates,
+    and the correlation of the two."""
     d = frame.locations.shape[1]
     flat = np.zeros((len(frame.locations), 4, 2), np.float32)
     for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
         flat[:, k, : min(d, 2)] = values[:, :2]
-    return flat.reshape(-1, 8)
+    return np.column_stack([flat.reshape(-1, 8), frame.correlation])

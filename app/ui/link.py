@@ -1,7 +1,7 @@
 """The link codec: a page says in a table which fields its link has; what is plain is not written.
 
-A value is a frozen dataclass that checks itself: it raises ValueError for what it refuses. It may have `knobs`, a
-mapping of names to values.
+A value is a frozen dataclass that checks itself: it raises ValueError for what it refuses. It may have `knobs` and
+other mappings of names to values.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Field:
     """One field of a link.
 
     Args:
-        name: in the link. With a dot it is a knob and belongs to the value's `knobs`.
+        name: in the link. With a dot it belongs to a mapping of the value: to `knobs`, or to its `attribute`.
         parse: from text to value; raises ValueError with a sentence for the user.
         text: the inverse of `parse`. An empty text is not written.
         attribute: of the value, when the link calls it otherwise.
-        default: of a knob that a value does not mention.
+        default: of a name that the mapping does not mention.
         always: whether it is written when it is plain too.
     """
 
@@ -63,7 +63,7 @@ class Field:
     def of(self, value: Any) -> Any:
         """Look the field up in a value."""
         if "." in self.name:
-            return dict(value.knobs).get(self.name, self.default)
+            return dict(getattr(value, self.attribute or "knobs")).get(self.name, self.default)
         return getattr(value, self.attribute or self.name)
 
 
@@ -125,6 +125,8 @@ def split(fields: Iterable[Field], query: Mapping[str, str]) -> tuple[dict[str, 
 
 def _changed(value: Value, fields: Iterable[Field], found: Mapping[str, Any]) -> Value:
     change = {f.attribute or f.name: found[f.name] for f in fields if "." not in f.name}
-    if knobs := {f.name: found[f.name] for f in fields if "." in f.name}:
-        change["knobs"] = {**dict(value.knobs), **knobs}
+    for f in fields:
+        if "." in f.name:
+            mapping = f.attribute or "knobs"
+            change[mapping] = {**change.get(mapping, dict(getattr(value, mapping))), f.name: found[f.name]}
     return replace(value, **change)

@@ -27,8 +27,9 @@ from stein_core.errors import short
 from stein_core.experiments.wave import dim_of, shapes_of, wave_model
 from stein_core.machine import device_name
 from stein_core.noise import normal
-from stein_core.recipe import Spec, knobs_of, target_of
+from stein_core.recipe import knobs_of
 from stein_core.registry import METHODS
+from stein_core.spec import Spec, target_of
 from stein_core.steppers import compile
 
 FLOAT = 4  # bytes

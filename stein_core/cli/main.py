@@ -37,8 +37,9 @@ from stein_core import (
 from stein_core.cli.bench import add_bench
 from stein_core.cli.commands import add_nuts, add_record, add_sweep, check_out, given_knobs, versions
 from stein_core.cli.job import end_with
+from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short
-from stein_core.recipe import MAX_CAPACITY
+from stein_core.spec import all_options
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,7 +79,8 @@ def parser() -> Parser:
     run.add_argument("--draws", type=int, default=10, help="Monte Carlo draws per particle and step")
     run.add_argument("--steps", type=int, default=1000)
     run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, e.g. method.alpha=2")
+    text = "any knob or option, e.g. method.alpha=2"
+    run.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help=text)
     run.add_argument("--every", type=int, metavar="K", help="keep a frame every K steps (with --out)")
     run.add_argument("--out", metavar="FILE.npz", help="where the frames go")
     run.add_argument("--json", action="store_true", help="print one JSON object")
@@ -154,6 +156,9 @@ def list_registered(options) -> int:
             print(f"  {entry.name:<18} {entry.summary}  [{entry.reference}]")
             for knob in entry.knobs:
                 print(f"      {registry.kind}.{knob.name:<14} {knob.help}; default {knob.default}")
+            for option in entry.options:
+                span = ", ".join(option.choices) or f"{option.low} to {option.high}"
+                print(f"      {registry.kind}.{option.name:<14} {option.help}; default {option.default}; {span}")
         print()
     print("knobs of every run")
     for name, knob in Spec().knobs().items():
@@ -176,7 +181,9 @@ def run_recipe(options) -> int:
         "kernel.name": options.kernel,
         "bandwidth.rule": options.bandwidth,
     }
-    knobs |= given_knobs(options.set)
+    given = given_knobs(options.set)
+    static = {name: value for name, value in given.items() if name in all_options()}
+    knobs |= {name: value for name, value in given.items() if name not in static}
     if not 1 <= options.particles <= MAX_CAPACITY:
         raise ValueError(f"--particles = {short(options.particles)} is out of range; allowed: 1 to {MAX_CAPACITY}.")
     if options.out:
@@ -195,6 +202,7 @@ def run_recipe(options) -> int:
         options.optimizer,
         options.draws,
         capacity_for(options.particles),
+        static,
     )
     recipe = Recipe(spec, knobs, options.seed)
     keep_compiled()

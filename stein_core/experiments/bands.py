@@ -14,9 +14,10 @@ import numpy as np
 from numpyro.diagnostics import hpdi, split_gelman_rubin
 from scipy.special import logsumexp
 
-from stein_core.assembly import problem_of
-from stein_core.recipe import Spec, knobs_of, target_of
+from stein_core.assembly import arguments_of, problem_of
+from stein_core.recipe import knobs_of
 from stein_core.registry import TARGETS
+from stein_core.spec import Spec, target_of
 
 NOISY = 400  # least number of draws of y for a band
 
@@ -90,10 +91,12 @@ def _drawer(spec: Spec, entry, draws: int):
     def values(particles, knobs, x, key):
         problem = problem_of(spec, target_of(spec), knobs)
         count = 1 if problem.guide.log_density is None else draws
-        eps = problem.normal(key, (spec.capacity, count))
+        eps = problem.draw(key, (spec.capacity, count))
         theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
         flat = theta.reshape(-1, spec.dim)
-        return jax.lax.map(lambda t: problem.target.predict(t, x), flat, batch_size=256), problem.active(spec.capacity)
+        outputs = problem.target.functions.outputs
+        found = jax.lax.map(lambda t: outputs(t, x)[:, 0], flat, batch_size=256)
+        return found, problem.active(spec.capacity)
 
     return jax.jit(values)
 
@@ -115,11 +118,12 @@ def function_values(
     Raises:
         ValueError: the target is not a regression.
     """
-    if target_of(spec).predict is None:
+    if target_of(spec).functions is None:
         raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
     draw = _drawer(spec, TARGETS[spec.target], draws)
     with jax.default_matmul_precision("highest"):
-        values, active = draw(particles, knobs_of(spec, knobs).traced, jnp.float32(x), jax.random.PRNGKey(seed))
+        arguments = arguments_of(knobs_of(spec, knobs))
+        values, active = draw(particles, arguments, jnp.asarray(x, float), jax.random.PRNGKey(seed))
     values = np.asarray(values).reshape(spec.capacity, -1, len(x))
     return values[np.asarray(active)].reshape(-1, len(x))
 

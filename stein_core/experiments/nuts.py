@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import NUTS
 
+from stein_core.assembly import arguments_of, problem_of
 from stein_core.errors import short
 from stein_core.knobs import Knob
 from stein_core.machine import bytes_allowed
-from stein_core.recipe import Spec, knobs_of, target_of
-from stein_core.registry import TARGETS
+from stein_core.recipe import knobs_of
+from stein_core.spec import Spec, target_of
 from stein_core.steppers import make_room
 
 CHUNK_SECONDS = 0.1  # of the warm-up between two reports
@@ -58,10 +59,8 @@ def run_nuts(
     for name, value, low, high in (*counts, ("seed", seed, 0, 2**32 - 1)):
         Knob(name, low, low, high, "integer").check(value)
     Knob("spread", 1.0, 0.0, 1e6).check(spread)
-    entry, traced = TARGETS[target], knobs_of(spec, knobs).traced
-    own = {knob.name: traced[f"target.{knob.name}"] for knob in entry.knobs}
-    made = entry.make(spec.dim, **own) if own else target_of(spec)
-    if made.predict is None:
+    made = problem_of(spec, target_of(spec), arguments_of(knobs_of(spec, knobs))).target
+    if made.functions is None:
         raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
     need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array
     if need > allowed:
@@ -75,11 +74,11 @@ def run_nuts(
         # Jitted: NUTS starts eagerly, and JAX would keep a program for each operation.
         kernel = NUTS(potential_fn=jax.jit(lambda theta: -made.log_density(theta)))
         keys = jax.random.split(jax.random.PRNGKey(seed), chains)
-        start = jnp.float32(made.center) + spread * jnp.float32(made.scale) * jax.random.normal(
+        start = jnp.asarray(made.center, float) + spread * jnp.asarray(made.scale, float) * jax.random.normal(
             keys[0], (chains, spec.dim)
         )
         states = kernel.init(keys, warmup, start, (), {})
-        predict = jax.jit(jax.vmap(lambda theta: made.predict(theta, jnp.float32(x))))
+        predict = jax.jit(jax.vmap(lambda theta: made.functions.outputs(theta, jnp.asarray(x, float))[:, 0]))
 
         @jax.jit
         def advance(states, steps):

@@ -9,7 +9,8 @@ from typing import Callable, NamedTuple
 
 import numpy as np
 
-from stein_core.recipe import EDITS, Recipe, target_of
+from stein_core.recipe import EDITS, Recipe
+from stein_core.spec import target_of
 from stein_core.steppers import stream
 
 SHOTS = 60  # kept of a run, geometrically spaced: most happens at first
@@ -58,7 +59,7 @@ def record(recipe: Recipe, steps: int, report: Callable[[int], None] = lambda st
     mean = target.center if target.mean is None else target.mean
     marks = {0, *np.geomspace(1, max(steps, 1), SHOTS).round().astype(int).tolist()}
     due, shots = 0, []
-    for frame in stream(recipe, steps, max(1, steps // LOOKS)):
+    for frame in stream(recipe, steps, max(1, steps // LOOKS), measure=("attraction", "repulsion", "force")):
         report(frame.step)
         passed = sum(mark <= frame.step for mark in marks)
         if passed > due:

@@ -12,7 +12,8 @@ from typing import Any
 
 from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.wave import dim_of, width_of
-from stein_core.recipe import Recipe, Spec, capacity_for
+from stein_core.recipe import Recipe
+from stein_core.spec import Spec, capacity_for
 from stein_core.sweep.batches import Stop
 from stein_core.sweep.grids import SWEEPS
 

@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jax.scipy.stats import norm
 from numpyro import handlers
 
 from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region, wave_training
 from stein_core.experiments.bands import band, function_values, lppd
-from stein_core.knobs import Knob, PointsKnob
+from stein_core.knobs import Knob, Option, PointsKnob, precision
 from stein_core.models import numpyro_density
+from stein_core.noise import normal
 from stein_core.registry import TARGETS
-from stein_core.types import Target
+from stein_core.types import Functions, Rows, Target
 
 WIDTHS = range(1, 101)
 NARROW = 10  # up to this width a network is written out unit by unit
@@ -97,15 +99,14 @@ def width_of(dim: int, second_bias: bool = False) -> int:
 
 
 @lru_cache(maxsize=16)
-def _density(width, second_bias, rows):
+def _density(width, second_bias, rows, real):
     shapes = shapes_of(width, second_bias)
-    example = (np.zeros((rows, 3), np.float32), np.float32(1), np.float32(1))
+    example = (np.zeros((rows, 3), real), real.type(1), real.type(1))
     return numpyro_density(lambda data, noise, scale: wave_model(data, noise, scale, shapes), example)
 
 
-def _wave(dim, second_bias, noise, prior_scale, data) -> Target:
-    width = width_of(dim, second_bias)
-    density = _density(width, second_bias, data.shape[0])
+def _wave(dim, width, second_bias, noise, prior_scale, data) -> Target:
+    density = _density(width, second_bias, data.shape[0], precision())
     shapes = shapes_of(width, second_bias)
     splits = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
 
@@ -122,7 +123,14 @@ def _wave(dim, second_bias, noise, prior_scale, data) -> Target:
             f"{name}{list(i) if i else ''}" for name, shape in shapes.items() for i in np.ndindex(*shape)
         ),
         constrain=constrain,
-        predict=lambda theta, x: network(constrain(theta), x),
+        functions=Functions(
+            outputs=lambda theta, x: network(constrain(theta), x)[:, None],
+            log_likelihood=lambda f, rows: rows.weights @ norm.logpdf(rows.y, f[:, 0], noise),
+            log_prior=lambda theta: jnp.sum(norm.logpdf(theta, 0.0, prior_scale)),
+            rows=lambda key: Rows(data[:, 0], data[:, 1], data[:, 2]),
+            prior_sample=lambda key, n: prior_scale * normal(key, (n,), dim),
+            axes=((-2.0, 2.0, "x"),),
+        ),
     )
 
 
@@ -147,30 +155,36 @@ def measures(spec, particles, knobs) -> dict[str, float]:
     }
 
 
-def _register(name, label, second_bias, summary):
-    def make(dim, *, noise, prior_scale, data):
-        return _wave(dim, second_bias, noise, prior_scale, data)
-
-    make.__doc__ = summary
-    TARGETS.register(
-        name,
-        label=label,
-        reference="SMI paper, app. C.2",
-        knobs=KNOBS,
-        default_dim=dim_of(5, second_bias),
-        dims=(dim_of(WIDTHS[0], second_bias), dim_of(WIDTHS[-1], second_bias)),
-        check_dim=lambda dim: width_of(dim, second_bias),
-        measures=measures,
-        sampled=False,
-    )(make)
-
-
-_register(
-    "wave", "1-D wave, Bayesian network", False, "Two tanh layers of width h, h^2 + 3h + 1 weights (41 for h = 5)."
+OPTIONS = (
+    Option("width", 5, WIDTHS[0], WIDTHS[-1], label="width", help="units of each hidden layer"),
+    Option(
+        "second_bias",
+        "no",
+        choices=("no", "yes"),
+        label="bias in the second layer",
+        help="yes: as in the public code, h more weights",
+    ),
 )
-_register(
-    "wave_bias",
-    "1-D wave, with second bias",
-    True,
-    "The same with a bias in the second hidden layer, as in the public code: h^2 + 4h + 1 weights (46 for h = 5).",
+
+
+def _has_bias(second_bias: str) -> bool:
+    return second_bias == "yes"
+
+
+@TARGETS.register(
+    "wave",
+    label="1-D wave, Bayesian network",
+    reference="SMI paper, app. C.2",
+    knobs=KNOBS,
+    options=OPTIONS,
+    former={"wave_bias": {"second_bias": "yes"}},
+    default_dim=dim_of(5),
+    dims=(dim_of(WIDTHS[0]), dim_of(WIDTHS[-1], True)),
+    dim_of=lambda width, second_bias: dim_of(width, _has_bias(second_bias)),
+    options_of=lambda dim, width=5, second_bias="no": {"width": width_of(dim, _has_bias(second_bias))},
+    measures=measures,
+    sampled=False,
 )
+def wave(dim, *, width, second_bias, noise, prior_scale, data):
+    "Two tanh layers of width h, h^2 + 3h + 1 weights (41 for h = 5)."
+    return _wave(dim, width, _has_bias(second_bias), noise, prior_scale, data)

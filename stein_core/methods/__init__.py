@@ -1,3 +1,18 @@
-"""One method a file. A method is a factory (problem, **knobs) -> Method, and `facts.MethodFacts` describes it."""
+"""One method a file. A method is a factory (problem, **options, **knobs) -> Method, and `facts.MethodFacts` describes
+it."""
 
-from stein_core.methods import annealed, damped, ensemble, langevin, map, mmd, resampled, smi, svgd, vi  # noqa: F401  (importing registers)
+from stein_core.methods import (  # noqa: F401  (importing registers)
+    annealed,
+    damped,
+    ensemble,
+    langevin,
+    map,
+    mmd,
+    resampled,
+    sgld,
+    smi,
+    stochastic,
+    svgd,
+    vi,
+    wgd,
+)

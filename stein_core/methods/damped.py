@@ -21,7 +21,7 @@ def predicted(profile, gamma):
     With this factor the law of `theory.simplex_variance` gives variance 1 for gamma = d / n > 1, rule `median`, alpha =
     1.
     """
-    f, slope = jax.jvp(profile, (jnp.float32(1.0),), (jnp.float32(1.0),))
+    f, slope = jax.jvp(profile, (jnp.asarray(1.0),), (jnp.asarray(1.0),))
     return jnp.minimum(1.0, f - slope / gamma)
 
 
@@ -30,7 +30,7 @@ def ba(problem, chosen):
     "The lambda of Ba et al., made for a standard normal and rule `median`; no damping for inner-product kernels."
     gamma = problem.d / problem.m
     table = [1.0 if is_inner(e) else predicted(e.make, gamma) for e in KERNELS.entries()]
-    return jnp.stack([jnp.float32(value) for value in table])[problem.kernel.astype(jnp.int32)]
+    return jnp.stack([jnp.asarray(value, float) for value in table])[problem.kernel.astype(jnp.int32)]
 
 
 @DAMPINGS.register("free", label="free", reference="Ba et al. 2022, app. A.3")

@@ -16,4 +16,4 @@ from stein_core.registry import METHODS
 )
 def ensemble(problem):
     "Every point climbs alone (kernel = identity, alpha = 0): all variance comes from where they started."
-    return climb(problem, problem.target.log_joint)
+    return climb(problem, joint=True)

@@ -16,4 +16,4 @@ from stein_core.registry import METHODS
 )
 def map(problem):
     "One point climbs to the mode of the model's own density, without the log-Jacobian of constrained parameters."
-    return climb(problem, problem.target.log_joint)
+    return climb(problem, joint=True)

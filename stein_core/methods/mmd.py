@@ -62,8 +62,8 @@ def check(spec, knobs):
     asked, kernel = knobs.get("method.driving", "kernel_derivative"), knobs.get("kernel.name", "rbf")
     if asked == "closed_form" and (spec.target, kernel) != ("gaussian", "rbf"):
         raise ValueError(
-            f"method.driving = 'closed_form' is for target 'gaussian' and kernel 'rbf', not {spec.target!r} and "
-            f"{kernel!r}; allowed here: kernel_derivative, log_derivative."
+            f"driving force = 'closed_form' (method.driving) is for target 'gaussian' and kernel 'rbf', not "
+            f"{spec.target!r} and {kernel!r}; allowed here: kernel_derivative, log_derivative."
         )
 
 

@@ -15,7 +15,7 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
     "smi",
     label="SMI",
     reference="SMI paper, eq. 9",
-    guides=("normal", "point", "normal_twice"),
+    guides=("normal", "full", "low_rank", "point"),
     knobs=(ALPHA, SCALE),
     colour=("#BA4582", "#E578B4"),
     marker="circle_dot",

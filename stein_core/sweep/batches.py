@@ -18,14 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import assemble, registry_version
+from stein_core.assembly import DATA, arguments_of, assemble, registry_version
 from stein_core.diagnostics import DIAGNOSTICS, evaluate
 from stein_core.errors import short, unknown
-from stein_core.knobs import Knob
+from stein_core.knobs import Knob, precision
 from stein_core.machine import check_memory
-from stein_core.recipe import Recipe, Spec, target_of
+from stein_core.recipe import Recipe
 from stein_core.registry import GUIDES, METHODS, TARGETS
 from stein_core.runner import is_finite
+from stein_core.spec import Spec, target_of
 from stein_core.steppers import make_room
 from stein_core.types import State
 
@@ -138,26 +139,27 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
     sizes = tuple((k, size) for k, knob in knobs.items() if (size := np.shape(knob.traced(values[k]))))
     capacity = padded_capacity(min(values["method.particles"], spec.capacity))
     choice = (stacked(spec.method), spec.guide, spec.optimizer, spec.draws, capacity)
-    return (spec.target, padded_dim(spec), *choice, choices, sizes, replace(stop, most=SLOW))
+    return (spec.target, padded_dim(spec), spec.options, *choice, choices, sizes, replace(stop, most=SLOW))
 
 
 @lru_cache(maxsize=16)
 def _compiled(program: tuple, entries: tuple, count: int):
     """(start, advance, finish) of a program, compiled for `count` runs. entries: what the names mean now."""
     make_room()
-    name, dim, methods, guide, optimizer, draws, capacity, choices, _, stop = program
+    name, dim, options, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
-    specs = [Spec(name, dim, method, guide, optimizer, draws, capacity) for method in methods]
+    specs = [Spec(name, dim, method, guide, optimizer, draws, capacity, options) for method in methods]
     known, whole = specs[0].knobs(), target_of(specs[0])  # not while it is traced: a NumPyro model is run to build it
-    fixed = {k: jnp.float32(known[k].traced(value)) for k, value in choices}
+    fixed = {k: jnp.asarray(known[k].traced(value), float) for k, value in choices}
     facts = METHODS[methods[0]].facts
     noisy = facts.noisy(dict(choices)) if facts.noisy else GUIDES[guide].facts.has_density
+    noisy = noisy or whole.minibatch is not None
     stages = min(stop.stages, facts.stages or stop.stages)
 
-    def build(knobs, d):
-        mask = (jnp.arange(dim) < d).astype(jnp.float32) if target_entry.facts.pads else None
+    def build(knobs, d, data):
+        mask = (jnp.arange(dim) < d).astype(float) if target_entry.facts.pads else None
         target = whole if mask is None else target_entry.make(dim, mask)
-        each = [assemble(spec, target, {**fixed, **knobs}, mask) for spec in specs]
+        each = [assemble(spec, target, {**fixed, **knobs, DATA: data}, mask) for spec in specs]
         problem, steps = each[0][0], [method.step for _, method in each]
 
         def step(key, state):
@@ -165,14 +167,14 @@ def _compiled(program: tuple, entries: tuple, count: int):
 
         return problem, each[0][1]._replace(step=step)
 
-    def start(seed, knobs, d):
-        state = build(knobs, d)[1].init(jax.random.PRNGKey(seed), capacity)
+    def start(seed, knobs, d, data):
+        state = build(knobs, d, data)[1].init(jax.random.PRNGKey(seed), capacity)
         zero = jnp.int32(0)
         changes = jnp.zeros((EVENTS, 2), jnp.int32)
         return BatchRun(state, jnp.zeros(BLOCKS), jnp.zeros(2), zero, zero, zero, changes, zero)
 
-    def block(run, knobs, d, least, most):
-        problem, method = build({**knobs, "method.step_size": knobs["method.step_size"] * 0.1**run.stage}, d)
+    def block(run, knobs, d, least, most, data):
+        problem, method = build({**knobs, "method.step_size": knobs["method.step_size"] * 0.1**run.stage}, d, data)
         weights = problem.weights(capacity)
 
         def step(i, carry):
@@ -188,7 +190,7 @@ def _compiled(program: tuple, entries: tuple, count: int):
                 jnp.sqrt(weights @ jnp.sum(force**2, axis=1))
                 for force in (forces.attract + forces.repulse, forces.attract)
             )
-            tau = jnp.minimum(run.since + i, jnp.array([FAST, SLOW])).astype(jnp.float32)
+            tau = jnp.minimum(run.since + i, jnp.array([FAST, SLOW])).astype(float)
             discount = 0.001 ** (1.0 / jnp.array([FAST, SLOW]))
             average = norm / (tau + 1) + tau / (tau + 1) * discount * average
             fired = fired | (average[0] > 2 * average[1])
@@ -219,16 +221,17 @@ def _compiled(program: tuple, entries: tuple, count: int):
         )
         return jax.tree.map(lambda a, b: jnp.where(run.done > 0, b, a), after, run)
 
-    def advance(run, knobs, d, least, most, blocks):
-        one = jax.vmap(block)
-        return jax.lax.fori_loop(0, blocks, lambda _, run: one(run, knobs, d, least, most), run)
+    def advance(run, knobs, d, least, most, data, blocks):
+        one = jax.vmap(block, (0, 0, 0, 0, 0, None))  # all runs read the same data
+        return jax.lax.fori_loop(0, blocks, lambda _, run: one(run, knobs, d, least, most, data), run)
 
-    def finish(run, knobs, d):
-        problem, method = build(knobs, d)
+    def finish(run, knobs, d, data):
+        problem, method = build(knobs, d, data)
         key = jax.random.fold_in(run.state.key, run.state.step)
         return evaluate(problem, key, run.state, method.step(key, run.state)[1])
 
-    return jax.jit(jax.vmap(start)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish))
+    each = (0, 0, 0, None)
+    return jax.jit(jax.vmap(start, each)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish, each))
 
 
 def run_batch(
@@ -257,27 +260,28 @@ def run_batch(
     least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
     most = facts[0].rounds or stop.most
     more = TARGETS[spec.target].facts.measures
-    knobs = {k: np.float32(v) for k, v in values.items()}
+    knobs = {k: np.asarray(v, precision()) for k, v in values.items()}
     knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
-    d = np.float32([recipe.spec.dim for recipe in recipes])
+    d = np.asarray([recipe.spec.dim for recipe in recipes], precision())
     limits = np.int32(least), np.full(len(recipes), most, np.int32)
 
     with jax.default_matmul_precision("highest"):
         entries = tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
         start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
-        runs = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d)
+        data = arguments_of(recipes[0].knobs).get(DATA)
+        runs = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d, data)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         spent, blocks = 0.0, 1
         while not all(results) and not cancelled():
             before = time.perf_counter()
-            runs = advance(runs, knobs, d, *limits, np.int32(blocks))
+            runs = advance(runs, knobs, d, *limits, data, np.int32(blocks))
             done = np.asarray(runs.done)
             blocks = max(1, min(200, int(blocks * CHUNK_SECONDS / (time.perf_counter() - before))))
             spent += time.perf_counter() - before
             fresh = [i for i, result in enumerate(results) if done[i] and not result]
             if fresh:
                 particles = np.asarray(runs.state.particles)
-                metrics = np.asarray(finish(runs, knobs, d), float)
+                metrics = np.asarray(finish(runs, knobs, d, data), float)
                 events, changes = np.asarray(runs.events), np.asarray(runs.changes)
                 steps = np.asarray(runs.state.step)
             for i in fresh:

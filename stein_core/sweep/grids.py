@@ -27,8 +27,9 @@ import jax
 from stein_core.errors import short, unknown
 from stein_core.facts import SweepFacts
 from stein_core.machine import device_name, keep_compiled
-from stein_core.recipe import Recipe, Spec, capacity_for
+from stein_core.recipe import Recipe
 from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
+from stein_core.spec import Spec, capacity_for
 from stein_core.sweep.batches import Stop, program_of, run_batch
 from stein_core.sweep.store import Store
 
@@ -106,7 +107,7 @@ def canonical(recipe: Recipe) -> dict[str, Any]:
     without = idle_knobs(recipe.spec.method)
     knobs = {k: recipe.knobs.get(k, knob.default) for k, knob in recipe.spec.knobs().items() if k not in without}
     knobs = {k: float(v) if isinstance(v, int) else v for k, v in sorted(knobs.items())}
-    plain = {**recipe.to_dict(), "knobs": knobs}
+    plain = {**recipe.to_dict(), "knobs": knobs}  # options that follow from the dimension are not written
     del plain["capacity"]
     return plain
 

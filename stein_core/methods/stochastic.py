@@ -1,0 +1,54 @@
+"""Stochastic SVGD."""
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.forces import interact
+from stein_core.gram import gram_of, gram_root, stochastic
+from stein_core.knobs import Knob
+from stein_core.registry import METHODS, Registry
+
+NOISES = Registry("noise")
+
+
+@NOISES.register("cholesky", label="Cholesky factor", reference="Gallego & Insua 2018, eq. 5")
+def cholesky(problem, particles):
+    "The Cholesky factor of K: all particles together are then a sampler of the posterior."
+    return gram_root(problem, particles)
+
+
+@NOISES.register("elementwise", label="elementwise, as printed", reference="D'Angelo et al. 2021, app. A")
+def elementwise(problem, particles):
+    "The square root of each entry of K: its square is not K, and the variance comes out 1.5 to 2 times too large."
+    active = problem.active(len(particles))
+    values = jnp.sqrt(gram_of(problem, particles))
+    return jnp.where(active[:, None] & active, values, 0.0)
+
+
+NOISE = Knob(
+    "noise", "cholesky", label="root of K", choices=NOISES, help="which root of the Gram matrix shapes the noise"
+)
+
+
+@METHODS.register(
+    "stochastic",
+    label="Stochastic SVGD",
+    reference="Gallego & Insua 2018, eq. 5",
+    guides=("point",),
+    optimizers=("sgd",),
+    knobs=(NOISE,),
+    noisy=lambda choices: True,
+    stages=1,
+    colour=("#1F5A8A", "#8FC7F2"),
+    marker="diamond_cross",
+    least=lambda knobs: 10 / knobs["method.step_size"],
+)
+def stochastic_svgd(problem, *, noise):
+    "SVGD with noise that the kernel correlates between particles: it does not collapse, but samples the posterior."
+
+    def root(particles):
+        return jax.lax.switch(
+            noise.astype(jnp.int32), [lambda x, e=e: e.make(problem, x) for e in NOISES.entries()], particles
+        )
+
+    return stochastic(problem, lambda key, state: interact(problem, key, state.particles, 1.0), root)
