@@ -190,6 +190,7 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         scale=scale,
         extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
         coordinates=sites.coordinates(),
+        root=start.root,
         data=arrays or None,
         remake=remake,
         note=" ".join(text for text in (start.note, doubt) if text),

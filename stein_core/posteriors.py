@@ -9,6 +9,7 @@ from jax.scipy.stats import gamma as gamma_density
 from jax.scipy.stats import norm
 
 from stein_core import datasets
+from stein_core.coordinates import COORDINATES, precondition
 from stein_core.models import from_numpyro, target_without_data
 from stein_core.registry import TARGETS
 from stein_core.rows import BATCH, target_of_rows
@@ -28,11 +29,13 @@ def oring_model(temperature, distress):
     dims=(2, 2),
     default_dim=2,
     sampled=False,
+    options=(COORDINATES,),
 )
-def oring(dim):
+def oring(dim, *, coordinates):
     "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
     temperature = (datasets.ORING_TEMPERATURE - datasets.ORING_TEMPERATURE.mean()) / 10.0
-    return from_numpyro(oring_model, jnp.asarray(temperature, float), jnp.asarray(datasets.ORING_DISTRESS, float))
+    data = jnp.asarray(temperature, float), jnp.asarray(datasets.ORING_DISTRESS, float)
+    return precondition(from_numpyro(oring_model, *data), coordinates)
 
 
 def earth_model(density):
@@ -43,11 +46,18 @@ def earth_model(density):
 
 
 @TARGETS.register(
-    "earth", label="Density of the Earth", reference="Cavendish 1798", dims=(2, 2), default_dim=2, sampled=False
+    "earth",
+    label="Density of the Earth",
+    reference="Cavendish 1798",
+    dims=(2, 2),
+    default_dim=2,
+    sampled=False,
+    options=(COORDINATES,),
 )
-def earth(dim):
+def earth(dim, *, coordinates):
     "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
-    return from_numpyro(earth_model, jnp.asarray(10.0 * (datasets.EARTH_DENSITY - 5.5), float))
+    data = jnp.asarray(10.0 * (datasets.EARTH_DENSITY - 5.5), float)
+    return precondition(from_numpyro(earth_model, data), coordinates)
 
 
 def gamma_model():
@@ -55,10 +65,18 @@ def gamma_model():
     numpyro.sample("rate", dist.Gamma(3.0, 2.0))
 
 
-@TARGETS.register("gamma", label="Gamma(3, 2)", reference="closed form", dims=(1, 1), default_dim=1, sampled=False)
-def gamma(dim):
+@TARGETS.register(
+    "gamma",
+    label="Gamma(3, 2)",
+    reference="closed form",
+    dims=(1, 1),
+    default_dim=1,
+    sampled=False,
+    options=(COORDINATES,),
+)
+def gamma(dim, *, coordinates):
     "One positive number, Gamma with mean 1.5; without the log-Jacobian the particles' mean would be 1.0."
-    return target_without_data(gamma_model)
+    return precondition(target_without_data(gamma_model), coordinates)
 
 
 INPUTS = 55

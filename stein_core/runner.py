@@ -72,7 +72,7 @@ class Stepper:
         self.spec = spec
         self.target = target_of(spec)
         self.knobs = spec.knobs()
-        self._single = METHODS[spec.method].facts.single
+        self._single, self._fixed = METHODS[spec.method].facts.single, METHODS[spec.method].facts.sampler
         own = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
         for name in ("_reset", "_advance", "_look", "_init_particle"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
@@ -135,8 +135,10 @@ class Stepper:
 
     def _look(self, state: State, knobs) -> tuple[dict[str, Any], State | None]:
         problem, method = self._assembled(knobs)
-        after, forces = method.step(jax.random.fold_in(state.key, state.step), state)
+        key = jax.random.fold_in(state.key, state.step)
+        after, forces = method.step(key, state)
         seen = {
+            "extra": method.extra(key, state) if method.extra else {},
             "step": state.step,
             "m": problem.m,
             "finite": is_finite(after),
@@ -237,7 +239,8 @@ class Stepper:
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "correlation")}
         for name, force in seen["forces"]._asdict().items():  # a diverged run may have undefined forces: show 0
             arrays[name] = np.where(np.isfinite(force), force, force.dtype.type(0))[rows]
-        return Frame(step=int(seen["step"]), finite=bool(seen["finite"]), metrics=metrics, **arrays)
+        still = {"step": int(seen["step"]), "finite": bool(seen["finite"]), "extra": seen["extra"]}
+        return Frame(metrics=metrics, **still, **arrays)
 
     def _measuring(self, measure: Measure) -> CompiledDiagnostics:
         names = names_of(measure)
@@ -254,7 +257,7 @@ class Stepper:
         return seen, ahead
 
     def add(self, state: State, knobs: Mapping[str, Any], point) -> tuple[State, dict[str, Any]]:
-        """Add a particle at `point`. A full or single-particle program returns what it was given.
+        """Add a particle at `point`. A full or single-particle program, or a sampler, returns what it was given.
 
         Args:
             state, knobs: the run.
@@ -264,7 +267,7 @@ class Stepper:
             The new state, and the knobs with one more particle.
         """
         count = self._count(knobs)
-        if count >= self.spec.capacity:
+        if self._fixed or count >= self.spec.capacity:
             return state, dict(knobs)
         location = np.array(self.target.center, precision())
         location[: len(point)] = np.asarray(point)[: self.spec.dim]
@@ -284,7 +287,7 @@ class Stepper:
             The new state, and the knobs with one particle less.
         """
         count = self._count(knobs)
-        if self._single or count <= 1 or not 0 <= index < count:
+        if self._single or self._fixed or count <= 1 or not 0 <= index < count:
             return state, dict(knobs)
         order = np.arange(self.spec.capacity)
         order[[index, count - 1]] = order[[count - 1, index]]

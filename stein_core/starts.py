@@ -23,11 +23,13 @@ class Start(NamedTuple):
 
     Args:
         center, scale: (d,) location and standard deviations.
+        root: (d, d) R with R R^T the covariance of Laplace's approximation, or of the draws.
         note: why they are not those of Laplace's approximation, or "".
     """
 
     center: np.ndarray
     scale: np.ndarray
+    root: np.ndarray
     note: str = ""
 
 
@@ -67,17 +69,18 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     modes = [mode for mode in found if mode.root is not None]
     best = min(modes, key=lambda mode: mode.value, default=None)
     if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
-        return Start(best.theta, np.linalg.norm(best.root, axis=1))
+        return Start(best.theta, np.linalg.norm(best.root, axis=1), best.root)
     why = (
         "the normal approximation there is far from the density"
         if best
         else "the density has no bound, or no curvature where it is highest"
     )
     lowest = min(starts, key=lambda theta: evaluate(theta)[0])  # of the negative log density
-    center, scale = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
+    center, scale, root = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
     return Start(
         center,
         scale,
+        root,
         f"The mode is no place to start: {why}. Particles start around the mean of a short run of NUTS instead "
         f"(one chain, {WARMUP} + {SAMPLES} steps), with its standard deviations; both are rough.",
     )
@@ -142,10 +145,15 @@ def _spread_of_weights(evaluate, mode, rng) -> float:
 
 
 def _nuts(log_density, theta, seed):
-    """Return mean and standard deviations of a short run; 1 for a coordinate that never moved."""
+    """Return mean, standard deviations and a root of the covariance of a short run; 1 for a coordinate that never
+    moved."""
     kernel = NUTS(potential_fn=lambda theta: -log_density(theta), target_accept_prob=0.9, max_tree_depth=7)
     sampler = MCMC(kernel, num_warmup=WARMUP, num_samples=SAMPLES, progress_bar=False)
     sampler.run(jax.random.key(seed), init_params=theta)
     draws = np.asarray(sampler.get_samples(), float)
     scale = draws.std(axis=0)
-    return draws.mean(axis=0), np.where(scale > 0, scale, 1.0)
+    scale = np.where(scale > 0, scale, 1.0)
+    standard = (draws - draws.mean(axis=0)) / scale
+    correlation = standard.T @ standard / len(draws)
+    np.fill_diagonal(correlation, 1.0 + 1e-6)
+    return draws.mean(axis=0), scale, scale[:, None] * np.linalg.cholesky(correlation)

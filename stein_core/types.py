@@ -89,6 +89,7 @@ class Target:
         data: the arrays that log_density reads, with `remake`: data -> this Target with other arrays. They then are
             arguments of compiled programs, not constants. None: log_density keeps its own.
         unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
+        root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
 
@@ -110,6 +111,7 @@ class Target:
     remake: Callable[..., Target] | None = None
     knobs: tuple[Knob, ...] = ()
     unconstrain: Callable[[dict[str, Array]], Array] | None = None
+    root: np.ndarray | None = None
     note: str = ""
 
     @cached_property
@@ -176,11 +178,13 @@ class Method(NamedTuple):
         step: (key, State) -> (State, Forces at the incoming state).
         per_particle: (function, memory) -> memory, with the function applied to every array that has the particles
             along its first axis. The default says that no array has them.
+        extra: (key, State) -> further arrays by name, for a page. Only `Stepper.look` computes them.
     """
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
     per_particle: Callable[[Callable, Any], Any] = lambda function, memory: memory
+    extra: Callable[[Array, State], dict[str, Array]] | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,7 @@ class Frame:
         metrics: diagnostic name -> number, NaN if undefined.
         finite: False if the next step would diverge.
         correlation: (m,) of the first two coordinates, of each guide.
+        extra: what the method's `extra` returns.
     """
 
     step: int
@@ -206,3 +211,4 @@ class Frame:
     metrics: dict[str, float]
     finite: bool = True
     correlation: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    extra: dict[str, np.ndarray] = field(default_factory=dict)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from checks import lazy
 
-from stein_core import KERNELS, Spec, recipe, target_of
+from stein_core import KERNELS, Spec, target_of
+from stein_core import spec as specs
 from stein_core.runner import Stepper
 
 M, D = 5, 4
@@ -157,7 +158,7 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
 def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_last_program():
     steppers = [Stepper(Spec("oring", method=method, capacity=8)) for method in ("svgd", "ensemble")]
     # Another could be there by now; and what is built while a program is traced is of no use later.
-    recipe._target.cache_clear()
+    specs._target.cache_clear()
     frames = [stepper.look(stepper.reset(0, {}), {}) for stepper in steppers]
     assert frames[0].metrics["ksd"] == frames[1].metrics["ksd"] > 0
     target_of(steppers[0].spec).log_density(frames[0].particles[0])

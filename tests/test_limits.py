@@ -157,7 +157,7 @@ def test_one_visitor_more_than_allowed_waits_until_another_leaves(monkeypatch):
 
 def test_preparations_wait_for_a_page_that_has_just_been_asked_for(monkeypatch):
     prepared = []
-    monkeypatch.setattr(warm_up, "compile", lambda spec: prepared.append(time.monotonic()))
+    monkeypatch.setattr(warm_up, "compile", lambda spec, measure: prepared.append(time.monotonic()))
     monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(time.monotonic()))
     monkeypatch.setattr(warm_up, "VISITORS", visitors.Visitors())
     monkeypatch.setattr(visitors.Visitors, "ARRIVING", 0.5)
@@ -172,7 +172,7 @@ def test_preparations_wait_for_a_page_that_has_just_been_asked_for(monkeypatch):
 @pytest.mark.parametrize("compilers", [session.COMPILERS, wave_session.COMPILERS], ids=["particles", "wave"])
 def test_preparations_wait_for_what_a_visitor_compiles(compilers, monkeypatch):
     prepared, release = [], threading.Event()
-    monkeypatch.setattr(warm_up, "compile", prepared.append)
+    monkeypatch.setattr(warm_up, "compile", lambda spec, measure: prepared.append(spec))
     monkeypatch.setattr(scene.SideBySide, "scene", lambda *specs: prepared.append(specs))
     compilers.submit(release.wait, 30)
     warm = threading.Thread(target=warm_up.compile_particles)

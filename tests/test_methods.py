@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from checks import lazy
 
-from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, recipe, theory
+from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, theory
+from stein_core import spec as specs
 from stein_core.noise import normal
 from stein_core.spec import target_of
 from stein_core.sweep.batches import Stop, program_of, run_batch
@@ -156,9 +157,9 @@ def test_only_the_log_derivative_with_fixed_samples_diverges():
 
 
 def test_what_cannot_be_sampled_is_known_before_it_is_built(monkeypatch):
-    for entry in TARGETS.entries():
+    for entry in (entry for entry in TARGETS.entries() if entry.facts.data is None):
         assert entry.facts.sampled == (target_of(Spec(entry.name, method="vi")).sample is not None), entry.name
-    monkeypatch.setattr(recipe, "target_of", None)
+    monkeypatch.setattr(specs, "target_of", None)
     with pytest.raises(ValueError, match="needs exact samples, which target 'earth' has not"):
         Spec("earth", method="mmd")
 

@@ -59,7 +59,7 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     release.set()
     for each in desks:
         each.until(lambda: each.session._measurable)
-    assert asked[:4] == [False, False, True, True]
+    assert [bool(measure) for measure in asked[:4]] == [False, False, True, True]
 
 
 @pytest.mark.long
@@ -285,7 +285,7 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         other = list(knob.choices)[-1] if knob.choices else knob.check(min(max(knob.low, 3), knob.high))
         set_value(made, knob, other)
         assert made.value == other and heard[-1] == (name, other)
-    for target in TARGETS:
+    for target in (entry.name for entry in TARGETS.entries() if entry.facts.data is None):
         still = SideBySide().scene([Setup(target=target).spec("svgd", 8)])
         assert [card["title"] for card in still["cards"]] == [METHODS["svgd"].label]
         (background,) = still["backgrounds"]

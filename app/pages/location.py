@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.run import Run
-from app.stage.scene import Cards, card, density, read_outs
+from app.stage.scene import Cards, card, density_of, read_outs
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup
 from app.stage.wire import Panel, rows
@@ -80,7 +80,7 @@ class Spaces(Cards):
     why_none: str = field(default="", init=False)
 
     def scene(self, specs: Sequence[Spec]) -> dict:
-        here = density(specs[0].target, specs[0].dim)
+        here = density_of(specs[0])
         cards = [
             card(
                 title,

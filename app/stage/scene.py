@@ -15,6 +15,7 @@ from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, Spec, Target, target_of
+from stein_core.spec import Options
 
 GRID = 160
 GHOSTS = 150  # exact draws behind the particles
@@ -51,7 +52,7 @@ class SideBySide(Cards):
             card(METHODS[spec.method].label, read_outs(spec, self.metrics), accent=look, guides=spec.has_density)
             for look, spec in zip(looks, specs)
         ]
-        return {"cards": cards, "backgrounds": [density(specs[0].target, specs[0].dim)]}
+        return {"cards": cards, "backgrounds": [density_of(specs[0])]}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
@@ -127,18 +128,25 @@ def card(
     }
 
 
+def density_of(spec: Spec) -> dict:
+    """Return the background of `density` for the target of a spec."""
+    own = {name: value for name, value in spec.options.items() if name.startswith("target.")}
+    return density(spec.target, spec.dim, Options(own))
+
+
 @lru_cache(maxsize=64)
-def density(name: str, dim: int) -> dict:
+def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
     """Return a scene's background for a target.
 
     Its contours hold 10 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
     two dimensions it is the slice through the target's centre.
 
     Args:
-        name: of the target.
+        name: of the target, or the Target.
         dim: its dimension.
+        options: of the target by their full names.
     """
-    target = target_of(Spec(name, dim))
+    target = target_of(Spec(name, dim, options=options))
     x0, x1, y0, y1 = target.extent
     density = jax.jit(jax.vmap(target.log_density))
     x = np.linspace(x0, x1, GRID)

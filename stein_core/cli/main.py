@@ -244,6 +244,10 @@ def run_recipe(options) -> int:
 def save(path: str, recipe: Recipe, frames: list[Frame]) -> None:
     """Frames as an .npz of plain arrays, first axis the frame: step, particles, ..., one array per metric, and the
     recipe as JSON text. Reads back with numpy.load(path, allow_pickle=False)."""
-    arrays = {k: np.stack([getattr(f, k) for f in frames]) for k in Frame.__dataclass_fields__ if k != "metrics"}
+    arrays = {
+        k: np.stack([getattr(f, k) for f in frames])
+        for k in Frame.__dataclass_fields__
+        if k not in ("metrics", "extra")
+    }
     arrays |= {name: np.array([f.metrics[name] for f in frames]) for name in DIAGNOSTICS}
     np.savez_compressed(path, recipe=json.dumps(recipe.to_dict()), **arrays)

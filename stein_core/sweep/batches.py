@@ -234,6 +234,27 @@ def _compiled(program: tuple, entries: tuple, count: int):
     return jax.jit(jax.vmap(start, each)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish, each))
 
 
+def _entries(spec: Spec) -> tuple:
+    """What the names in a spec's program mean now."""
+    return tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
+
+
+def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
+    """The seeds, knobs and dimensions of recipes of one program, the fewest and the most steps of each, and their
+    data."""
+    spec, known = recipes[0].spec, knobs_of(recipes[0].spec)
+    traced = [name for name, knob in known.items() if not is_fixed(name, knob, spec)]
+    values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}
+    facts = [METHODS[recipe.spec.method].facts for recipe in recipes]
+    # A schedule has to end first, a chain to forget its start.
+    least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
+    knobs = {k: np.asarray(v, precision()) for k, v in values.items()}
+    knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
+    d = np.asarray([recipe.spec.dim for recipe in recipes], precision())
+    limits = np.int32(least), np.full(len(recipes), facts[0].rounds or stop.most, np.int32)
+    return np.uint32([recipe.seed for recipe in recipes]), knobs, d, limits, arguments_of(recipes[0].knobs).get(DATA)
+
+
 def run_batch(
     recipes: list[Recipe], stop: Stop, report: Callable | None = None, cancelled: Callable[[], bool] = lambda: False
 ) -> list[dict[str, Any]]:
@@ -252,24 +273,12 @@ def run_batch(
         raise ValueError("changes: a run that was played with cannot be swept; allowed: recipes without changes.")
     spec = recipes[0].spec
     check_memory(spec, len(recipes))
-    known = knobs_of(spec)
-    traced = [name for name, knob in known.items() if not is_fixed(name, knob, spec)]
-    values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}
-    facts = [METHODS[recipe.spec.method].facts for recipe in recipes]
-    # A schedule has to end first, a chain to forget its start.
-    least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
-    most = facts[0].rounds or stop.most
     more = TARGETS[spec.target].facts.measures
-    knobs = {k: np.asarray(v, precision()) for k, v in values.items()}
-    knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
-    d = np.asarray([recipe.spec.dim for recipe in recipes], precision())
-    limits = np.int32(least), np.full(len(recipes), most, np.int32)
 
     with jax.default_matmul_precision("highest"):
-        entries = tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
-        start, advance, finish = _compiled(programs.pop(), entries, len(recipes))
-        data = arguments_of(recipes[0].knobs).get(DATA)
-        runs = start(np.uint32([recipe.seed for recipe in recipes]), knobs, d, data)
+        start, advance, finish = _compiled(programs.pop(), _entries(spec), len(recipes))
+        seeds, knobs, d, limits, data = _arguments(recipes, stop)
+        runs = start(seeds, knobs, d, data)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         spent, blocks = 0.0, 1
         while not all(results) and not cancelled():
@@ -285,6 +294,7 @@ def run_batch(
                 events, changes = np.asarray(runs.events), np.asarray(runs.changes)
                 steps = np.asarray(runs.state.step)
             for i in fresh:
+                step_size = recipes[i].knobs.get("method.step_size", spec.knobs()["method.step_size"].default)
                 found = dict(zip(DIAGNOSTICS, metrics[i].tolist()))
                 if more:
                     found |= more(replace(recipes[i].spec, capacity=particles.shape[1]), particles[i], recipes[i].knobs)
@@ -293,7 +303,7 @@ def run_batch(
                     "steps": int(steps[i]),
                     "stopped": ENDS[done[i]],
                     "changes": [
-                        [step, "method.step_size", values["method.step_size"][i] * 0.1**stage]
+                        [step, "method.step_size", step_size * 0.1**stage]
                         for step, stage in changes[i, : events[i]].tolist()
                     ],
                     "seconds": spent / len(recipes),

@@ -1,0 +1,52 @@
+"""Programs lower for CUDA and TPU, which takes none of these devices."""
+
+import numpy as np
+import pytest
+
+from stein_core import METHODS, Recipe, Spec
+from stein_core.runner import Stepper
+from stein_core.sweep.batches import Stop, _arguments, _compiled, _entries, program_of
+
+PLATFORMS = ("cuda", "tpu")
+EVERY = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
+FIRST = [("svgd", "point"), ("smi", "normal")]
+SOME = [pytest.param(*each, marks=() if each in FIRST else pytest.mark.long) for each in EVERY]
+
+
+@pytest.mark.parametrize("method, guide", SOME)
+def test_a_run_and_its_diagnostics_lower(method, guide):
+    lower_all(Spec("correlated", method=method, guide=guide, draws=2, capacity=8))
+
+
+@pytest.mark.parametrize("target", ["ring", "earth", pytest.param("wave", marks=pytest.mark.long)])
+def test_targets_lower(target):
+    lower_all(Spec(target, method="svgd", capacity=8))
+
+
+@pytest.mark.parametrize("method", ["svgd", pytest.param("smi", marks=pytest.mark.long)])
+def test_a_batch_lowers_as_one_program(method):
+    spec, stop = Spec("gaussian", 3, method, draws=2, capacity=8), Stop()
+    recipes = [Recipe(spec, {"method.particles": 6}, seed) for seed in range(4)]
+    start, advance, _ = _compiled(program_of(recipes[0], stop), _entries(spec), len(recipes))
+    seeds, knobs, d, limits, data = _arguments(recipes, stop)
+    runs = start(seeds, knobs, d, data)
+    text = advance.trace(runs, knobs, d, *limits, data, np.int32(1)).lower(lowering_platforms=PLATFORMS).as_text()
+    assert "stablehlo.while" in text and "tensor<4x" in text  # four runs side by side
+
+
+def lower_all(spec):
+    stepper = Stepper(spec)
+    knobs, state = stepper._arguments({}), stepper.reset(0, {})
+    for program, arguments in (
+        (stepper._reset, (np.uint32(0), knobs)),
+        (stepper._advance, (state, knobs, np.int32(3))),
+        (stepper._look, (state, knobs)),
+    ):
+        text = program.trace(*arguments).lower(lowering_platforms=PLATFORMS).as_text()
+        assert "callback" not in text  # nothing goes back to Python
+        if program is stepper._advance:
+            assert "stablehlo.while" in text  # a whole trajectory is one program
+    forces = stepper._look(state, knobs)[0]["forces"]
+    measuring = stepper._measuring(True)
+    own = {name: value for name, value in knobs.items() if name in measuring._names}
+    measuring._program.trace(state._replace(memory=()), own, forces).lower(lowering_platforms=PLATFORMS)

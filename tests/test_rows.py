@@ -1,0 +1,143 @@
+"""Targets of rows: data are arguments of compiled programs, and mini-batches are unbiased."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from checks import COMPILE, TRACE
+
+from stein_core import METHODS, Recipe, Spec, collect, compile, from_rows
+from stein_core.machine import check_memory
+from stein_core.rows import MOST
+from stein_core.sweep.batches import Stop, run_batch
+
+PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
+
+
+def line(count=500, batch=40):
+    """y = a + b x with unit noise and priors: a Gaussian posterior."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=count).astype(np.float32)
+    y = (0.5 - 1.0 * x + draw.normal(size=count)).astype(np.float32)
+    target = from_rows(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, rows: -0.5 * (rows[1] - theta[0] - theta[1] * rows[0]) ** 2,
+        (x, y),
+        batch=batch,
+        constrain=lambda theta: {"line": theta},
+        **PLANE,
+    )
+    return target, x, y
+
+
+def test_the_mean_over_mini_batches_is_the_full_gradient():
+    target, _, _ = line()
+    theta, keys = jnp.array([0.3, -0.2]), jax.random.split(jax.random.key(0), 20_000)
+    found = np.asarray(jax.vmap(lambda key: jax.grad(target.minibatch(key, False))(theta))(keys), float)
+    error = found.std(axis=0) / np.sqrt(len(found))
+    full = jax.grad(target.log_density)(theta)
+    assert (np.abs(found.mean(axis=0) - full) < 5 * error).all() and (error < 0.02 * np.abs(full).max()).all()
+    assert (found.std(axis=0) > 1).all()  # they do differ
+
+
+def test_all_particles_and_draws_of_a_step_share_one_batch():
+    target, _, _ = line()
+    spec = Spec(target, method="svgd", capacity=4)
+    stepper = compile(spec)
+    state = stepper.reset(0, {"method.particles": 3})
+    state = state._replace(particles=np.tile(np.float32([0.3, -0.2]), (4, 1)))  # all at one place
+    forces = stepper.look(state, {"method.particles": 3}).attract
+    assert np.ptp(forces, axis=0).max() < 1e-4 * np.abs(forces).max()
+
+
+@pytest.mark.parametrize("method", ["svgd", "smi", "langevin", "sgld", "ensemble", "map", "vi", "annealed", "damped"])
+def test_methods_take_mini_batches_unchanged(method):
+    target, x, y = line()
+    spec = Spec(target, method=method, draws=2, capacity=2)
+    knobs = {"method.particles": 2, "method.step_size": 1e-3 if method in ("langevin", "sgld") else 0.02}
+    frame = collect(Recipe(spec, knobs), 600, measure=("force",))[-1]
+    design = np.stack([np.ones_like(x), x], axis=1)
+    mean = np.linalg.solve(np.eye(2) + design.T @ design, design.T @ y)
+    assert frame.finite
+    np.testing.assert_allclose(frame.locations.mean(axis=0), mean, atol=0.25)
+
+
+def test_the_size_of_a_batch_and_the_data_compile_nothing(counted):
+    target, _, _ = line()
+    stepper = compile(Spec(target, method="svgd", capacity=4))
+    state = stepper.reset(0, {})
+    stepper.advance(state, {"target.batch": 7}, 3)
+    with counted() as events:
+        for batch in (1, 100, MOST):
+            knobs = {"target.batch": batch}
+            stepper.look(stepper.advance(stepper.reset(1, knobs), knobs, 2), knobs)
+    assert events[COMPILE] == events[TRACE] == 0
+
+
+def test_a_run_repeats_itself_and_a_batch_runs_it_alike():
+    target, _, _ = line()
+    recipe = Recipe(Spec(target, method="svgd", capacity=8), {"method.particles": 5, "target.batch": 30}, seed=2)
+    one, other = (collect(recipe, 200)[-1] for _ in range(2))
+    np.testing.assert_array_equal(one.particles, other.particles)
+    result = run_batch([recipe], Stop(most=350, stages=1))[0]
+    frame = collect(recipe, result["steps"])[-1]
+    assert result["metrics"]["sample_variance"] == pytest.approx(frame.metrics["sample_variance"], rel=1e-3)
+
+
+def test_data_are_no_constants_of_a_program():
+    """With 4 MB of data the text of a compiled program stays small, and a second method brings no second copy."""
+    target, _, _ = line(count=500_000)
+    spec = Spec(target, method="svgd", capacity=2)
+    stepper = compile(spec, measure=False)
+    knobs = stepper._arguments({})
+    state = stepper.reset(0, {})
+    lowered = stepper._advance.lower(state, knobs, np.int32(1))
+    assert len(lowered.as_text()) < 500_000
+    other = compile(Spec(target, method="langevin", capacity=2), measure=False)._arguments({})
+    for a, b in zip(jax.tree.leaves(knobs["data"]), jax.tree.leaves(other["data"]), strict=True):
+        assert a is b
+
+
+def test_memory_counts_the_data_once(monkeypatch):
+    target, _, _ = line(count=500_000)
+    spec = Spec(target, method="svgd", capacity=2)
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "0.0041")
+    check_memory(spec)
+    check_memory(spec, runs=8)
+    monkeypatch.setenv("STEINLAB_MEMORY_GB", "0.0039")
+    with pytest.raises(ValueError, match="of it data"):
+        check_memory(spec)
+
+
+def test_the_spread_of_langevin_chains_on_mini_batches_is_the_closed_form():
+    """N data y_i ~ N(theta, 1), prior N(0, 1): the gradient is -(1 + N) theta + (N / B) sum_b y_b, so the chain is an
+    autoregression. With precision P = 1 + N and s^2 = N^2 var(y) / B its variance is
+    (2 e + e^2 s^2) / (1 - (1 - e P)^2)."""
+    count, batch, epsilon = 40, 10, 0.01
+    y = np.random.default_rng(1).normal(2.0, 1.0, count).astype(np.float32)
+    target = from_rows(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, rows: -0.5 * (rows - theta[0]) ** 2,
+        y,
+        batch=batch,
+        center=np.zeros(1), scale=np.ones(1), extent=(-3, 3, -1, 1), coordinates=("theta",),
+        constrain=lambda theta: {"theta": theta},
+    )  # fmt: skip
+    knobs = {"method.particles": 256, "method.step_size": epsilon}
+    stepper = compile(Spec(target, method="langevin", capacity=256), measure=False)
+    state, seen = stepper.advance(stepper.reset(0, knobs), knobs, 200), []
+    for _ in range(400):  # all chains share a step's batch, so a mean over time is needed
+        state = stepper.advance(state, knobs, 10)
+        seen.append(np.asarray(state.particles)[:, 0])
+    found, precision = np.array(seen, float), 1 + count
+    noise = count**2 * y.astype(float).var() / batch
+    variance = (2 * epsilon + epsilon**2 * noise) / (1 - (1 - epsilon * precision) ** 2)
+    exact = (2 * epsilon) / (1 - (1 - epsilon * precision) ** 2)
+    assert variance > 1.5 * exact  # the mini-batches matter
+    assert found.var() == pytest.approx(variance, rel=0.1)
+    # One batch for all chains: within a step they differ by their own noise alone.
+    assert found.var(axis=1).mean() == pytest.approx(exact, rel=0.05)
+
+
+def test_every_method_says_whether_it_is_noisy():
+    assert METHODS["sgld"].facts.noisy({}) and METHODS["svgd"].facts.noisy is None
