@@ -75,7 +75,7 @@ class FixedPoint(NamedTuple):
 def why_none(spec: Spec, knobs: Mapping[str, Any]) -> str:
     """Return why `two_guides` does not apply, in a few words; empty if it does."""
     known = spec.knobs()
-    if spec.method != "smi" or spec.guide != "normal":
+    if spec.method != "smi" or spec.guide != "normal" or spec.options["guide.density"] != "once":
         return "known only for SMI with normal guides"
     if spec.target != "gaussian":
         return "known only for the standard Gaussian"

@@ -42,6 +42,7 @@ def target_of_rows(
         log_joint_prior: log_prior without the log-Jacobian; None if nothing is constrained.
         facts: the other fields of Target.
     """
+    data = jax.tree.map(jnp.asarray, data)
     count = len(jax.tree.leaves(data)[0])
 
     def likelihood(theta):

@@ -18,7 +18,7 @@ from stein_core import Spec, Stepper
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
-ARRAYS = ("particles", "locations", "scales", "attract", "repulse")
+ARRAYS = ("particles", "locations", "scales", "attract", "repulse", "correlation")
 
 
 @lru_cache

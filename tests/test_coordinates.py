@@ -58,7 +58,9 @@ def test_svgd_recovers_the_spread_of_a_regression_in_whitened_coordinates_only()
         numpyro.sample("y", dist.Normal(a + b * x, 1), obs=y)
 
     design = np.stack([np.ones(50), x], axis=1)
-    exact = np.sqrt(np.diagonal(np.linalg.inv(np.eye(2) / 100 + design.T @ design)))
+    covariance = np.linalg.inv(np.eye(2) / 100 + design.T @ design)
+    ends = np.array([[1, 0], [1, 20], [0, 1]])  # the intercept, the line at x = 20, the slope
+    exact = np.sqrt(np.einsum("ki,ij,kj->k", ends, covariance, ends))
     target = from_numpyro(line, x, y)
 
     def spread(kind):
@@ -66,7 +68,7 @@ def test_svgd_recovers_the_spread_of_a_regression_in_whitened_coordinates_only()
         recipe = Recipe(Spec(moved, method="svgd", capacity=100), {"method.particles": 100, "bandwidth.rule": "median"})
         particles = jnp.asarray(collect(recipe, 1500, measure=False)[-1].locations)
         values = moved.constrain(particles)
-        return np.array([np.std(values["a"]), np.std(values["b"])]) / exact
+        return np.std(ends @ np.stack([values["a"], values["b"]]), axis=1) / exact
 
     assert (np.abs(spread("whitened") - 1) < 0.15).all()
     assert (np.abs(spread("raw") - 1) > 0.3).any()
@@ -99,10 +101,10 @@ def test_large_data_of_a_model_are_arguments_of_its_programs():
         numpyro.sample("y", dist.Normal(slope * x, 1), obs=y)
 
     target = from_numpyro(line, x, y)
-    assert sum(array.nbytes for array in target.data) == 2 * 20_000
+    assert {array.shape for array in target.data} == {(5000,)} and len(target.data) >= 2
     theta = jnp.array([0.3])
     np.testing.assert_allclose(target.remake(data=target.data).log_density(theta), target.log_density(theta))
-    swapped = [next(other for other in target.data if other is not array) for array in target.data]
-    assert abs(target.remake(data=swapped).log_density(theta) - target.log_density(theta)) > 1
+    halved = [array / 2 if array.dtype == np.float32 else array for array in target.data]
+    assert abs(target.remake(data=halved).log_density(theta) - target.log_density(theta)) > 1
     frame = collect(Recipe(Spec(target, method="svgd", capacity=8), {"method.particles": 8}), 400)[-1]
     assert frame.locations.mean() == pytest.approx(x @ y / (1 + x @ x), abs=2e-3)

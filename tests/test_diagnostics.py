@@ -162,7 +162,9 @@ def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_l
     frames = [stepper.look(stepper.reset(0, {}), {}) for stepper in steppers]
     assert frames[0].metrics["ksd"] == frames[1].metrics["ksd"] > 0
     target_of(steppers[0].spec).log_density(frames[0].particles[0])
-    meter = weakref.ref(steppers[0]._diagnostics)
+    (program,) = steppers[0]._diagnostics.values()
+    meter = weakref.ref(program)
+    del program
     del steppers[0]
     assert meter()
     del steppers[0]

@@ -53,8 +53,8 @@ def test_the_stein_trace_is_the_law_on_a_target_whose_variances_are_not():
     found = stepper.look(state, knobs, ("sample_variance", "stein_trace")).metrics
     every = {name: knob.default for name, knob in spec.knobs().items()} | knobs
     law = METHODS["svgd"].facts.law(d, n, every)
-    assert found["stein_trace"] == pytest.approx(law, rel=0.03)
-    assert abs(found["sample_variance"] - law) > 0.05 * law
+    assert found["stein_trace"] == pytest.approx(law, rel=0.05)
+    assert found["sample_variance"] > 1.2 * law
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student", "banana", "funnel"])
@@ -101,7 +101,7 @@ def test_noise_with_the_cholesky_factor_samples_the_posterior(noise, low, high):
         state = stepper.advance(state, knobs, 20)
         seen.append(np.mean(np.asarray(state.particles, float)[:20] ** 2))
     blocks = np.reshape(seen, (30, -1)).mean(axis=1)
-    assert blocks.std() / np.sqrt(30) < 0.02  # the tolerance is more than twice the error
+    assert blocks.std() / np.sqrt(30) < 0.1 * (high - low) + 0.01
     assert low < np.mean(seen) < high
 
 

@@ -81,7 +81,7 @@ def test_one_guide_with_correlations_is_exact_on_a_correlated_gaussian(guide, op
 
 
 def test_one_diagonal_guide_is_not():
-    frame = collect(Recipe(Spec("correlated", 2, "smi", draws=20, capacity=2), {"method.particles": 1}), 1500)[-1]
-    assert frame.metrics["mixture_elbo"] < -0.4 and frame.metrics["covariance_error"] > 1
+    frame = collect(Recipe(Spec("correlated", 2, "smi", draws=1000, capacity=2), {"method.particles": 1}), 800)[-1]
+    assert frame.metrics["covariance_error"] > 1
     # KL of the best diagonal normal: its precisions are those of the target, 1 / (1 - 0.8^2).
-    assert frame.metrics["mixture_elbo"] == pytest.approx(0.5 * np.log(1 - 0.8**2), abs=0.1)
+    assert frame.metrics["mixture_elbo"] == pytest.approx(0.5 * np.log(1 - 0.8**2), abs=0.05)

@@ -81,7 +81,8 @@ def test_a_run_repeats_itself_and_a_batch_runs_it_alike():
     np.testing.assert_array_equal(one.particles, other.particles)
     result = run_batch([recipe], Stop(most=350, stages=1))[0]
     frame = collect(recipe, result["steps"])[-1]
-    assert result["metrics"]["sample_variance"] == pytest.approx(frame.metrics["sample_variance"], rel=1e-3)
+    assert result["metrics"]["mean_location"] is None
+    assert result["metrics"]["sample_variance"] == pytest.approx(frame.metrics["sample_variance"], rel=0.01)
 
 
 def test_data_are_no_constants_of_a_program():
