@@ -262,7 +262,7 @@ def stein_trace(view):
     """
     m = view.problem.m
     if view.problem.guide.log_density is None:
-        mean, count = view.weights @ view.draws, jnp.maximum(m - 1, 1)
+        mean, count = view.weights @ view.draws, jnp.where(m > 1, m - 1, jnp.nan)
     else:
         mean, count = view.weights @ view.problem.guide.location(view.particles), m
     return -jnp.sum(view.real(view.scores * (view.draws - mean))) / (count * view.problem.d)

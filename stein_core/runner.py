@@ -322,7 +322,9 @@ def correlation(guide: Guide, particles: Array) -> Array:
     if guide.factor is None or (factor := guide.factor(particles)).shape[1] < 2:
         return jnp.zeros(len(particles))
     scale = guide.scale(particles)
-    return jnp.sum(factor[:, 0] * factor[:, 1], axis=-1) / (scale[:, 0] * scale[:, 1])
+    product = scale[:, 0] * scale[:, 1]
+    found = jnp.sum(factor[:, 0] * factor[:, 1], axis=-1) / jnp.where(product > 0, product, 1.0)
+    return jnp.clip(jnp.where(product > 0, found, 0.0), -1.0, 1.0)
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:

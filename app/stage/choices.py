@@ -61,13 +61,17 @@ class Choices:
         seed = pmui.Button(
             label="New seed", icon="casino", variant="text", size="small", margin=(4, 8), on_click=new_seed
         )
-        rest = [name for name in self.knobs if name not in (*REPULSION, *OPTIMISER) and not name.startswith(START)]
+        of_target = [name for name in self.knobs if name.startswith("target.")]
+        shown = {*REPULSION, *OPTIMISER, *of_target}
+        rest = [name for name in self.knobs if name not in shown and not name.startswith(START)]
         self.rest = tuple(rest)
         self.of_optimizer = Fold("Optimiser", self.optimizer, *(self.knobs[name] for name in OPTIMISER))
         self.of_start = Fold("Start", *(made for name, made in self.knobs.items() if name.startswith(START)), seed)
         self.of_rest = Fold("Advanced", self.draws, *(self.knobs[name] for name in rest))
         own = {kind: [w for name, w in self.options.items() if name.startswith(kind)] for kind in GROUPS}
-        self.posterior = group("Posterior", self.target, *own["target"], self.dim, line=False)
+        self.posterior = group(
+            "Posterior", self.target, *own["target"], self.dim, *(self.knobs[name] for name in of_target), line=False
+        )
         self.methods = group("Methods", *first, *own["method"], self.guide, *own["guide"])
         self.repulsion = group("Repulsion", *(self.knobs[name] for name in REPULSION))
         self.groups = [

@@ -14,10 +14,10 @@ import numpy as np
 from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
-from stein_core import DIAGNOSTICS, METHODS, Spec, Target, target_of
+from stein_core import DIAGNOSTICS, METHODS, TARGETS, Spec, Target, target_of
 from stein_core.spec import Options
 
-GRID = 160
+GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
 MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside each contour
 
@@ -148,8 +148,12 @@ def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
     """
     target = target_of(Spec(name, dim, options=options))
     x0, x1, y0, y1 = target.extent
-    density = jax.jit(jax.vmap(target.log_density))
-    x = np.linspace(x0, x1, GRID)
+    # Many rows of data make a point dear: fewer of them, and not all at once.
+    cells, density = GRID, jax.jit(jax.vmap(target.log_density))
+    if TARGETS[name].facts.data:
+        cells = COARSE
+        density = jax.jit(lambda points: jax.lax.map(target.log_density, points, batch_size=cells))
+    x = np.linspace(x0, x1, cells)
     if dim == 1:
         log_p = np.asarray(density(jnp.float32(x[:, None])), float)
         p = np.exp(log_p - log_p.max())
@@ -158,10 +162,10 @@ def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
         still = {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None}
         return {**still, "curve": curve, "area": float(np.trapezoid(p, x)), "draws": ghosts(target)}
 
-    y = np.linspace(y0, y1, GRID)
-    points = np.tile(np.float32(target.center), (GRID * GRID, 1))
+    y = np.linspace(y0, y1, cells)
+    points = np.tile(np.float32(target.center), (cells * cells, 1))
     points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    log_p = np.asarray(density(points), float).reshape(GRID, GRID)
+    log_p = np.asarray(density(points), float).reshape(cells, cells)
     p = np.exp(log_p - log_p.max())
     ranked = np.sort(p.ravel())[::-1]
     shares = np.cumsum(ranked) / ranked.sum()
@@ -172,7 +176,7 @@ def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
     labels = list(target.coordinates[:2])
     if dim > 2:
         labels[0] += f" (contours: a slice of {dim} dimensions)"
-    image = {"width": GRID, "height": GRID, "data": base64.b64encode(shade.tobytes()).decode()}
+    image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
     equal = target.log_normalizer is not None  # the coordinates of a posterior have units of their own
     return {
         "extent": [x0, x1, y0, y1],

@@ -11,6 +11,7 @@ from app.ui import link
 from stein_core import GUIDES, METHODS, TARGETS, Recipe, Spec
 from stein_core.common_knobs import COMMON
 from stein_core.errors import short, unknown, whole
+from stein_core.knobs import PointsKnob
 from stein_core.recipe import EDITS
 from stein_core.registry import Entry
 from stein_core.spec import Options, all_options
@@ -122,15 +123,18 @@ class Setup:
 
 
 def all_knobs() -> dict[str, Any]:
-    """Every knob of any method, by name."""
-    return _knobs_of(tuple(METHODS.entries()))
+    """Every knob of any method or target that a slider or a select can show, by name."""
+    return _knobs_of(tuple(METHODS.entries()), tuple(TARGETS.entries()))
 
 
 @lru_cache(maxsize=4)
-def _knobs_of(entries: tuple[Entry, ...]) -> dict[str, Any]:
+def _knobs_of(methods: tuple[Entry, ...], targets: tuple[Entry, ...]) -> dict[str, Any]:
     knobs = {knob.name: knob for knob in COMMON}
-    for entry in entries:
+    for entry in methods:
         knobs |= Spec("gaussian", method=entry.name).knobs()
+    for entry in targets:
+        plain = [knob for knob in entry.knobs if not isinstance(knob, PointsKnob)]
+        knobs |= {f"target.{knob.name}": replace(knob, name=f"target.{knob.name}") for knob in plain}
     return knobs
 
 
