@@ -81,6 +81,7 @@ function makeCard(deck, {title, kind, metrics, accent, edit, note}, onFold) {
   const canvas = element("canvas", "plot", node);
   Object.assign(canvas, {role: "img", ariaLabel: title});
   const outs = element("div", "outs", deck), big = element("div", "big", outs), more = metrics.filter(metric => !metric.big);
+  big.style.setProperty("--outs", Math.max(2, metrics.length - more.length));
   const fold = more.length ? element("details", "more", outs) : null;
   if (fold) {
     element("summary", "", fold, more.length === 1 ? "One more number" : `${WORDS[more.length] ?? more.length} more numbers`);
