@@ -21,6 +21,14 @@ from stein_core.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHO
 from stein_core.spec import Options, Spec, data_of, target_of
 from stein_core.types import Forces, Guide, Method, State, Target
 
+Measure = bool | Collection[str]  # which diagnostics: their names, or all, or none
+
+
+def names_of(measure: Measure) -> frozenset[str] | None:
+    """Return the names of diagnostics, or None for all."""
+    return None if isinstance(measure, bool) else frozenset(measure)
+
+
 DATA = "data"  # where the data of a target travel, beside the knobs
 
 

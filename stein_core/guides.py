@@ -10,7 +10,7 @@ import numpy as np
 from stein_core.distances import EXACT_DIFFERENCES, center
 from stein_core.knobs import Knob, Option
 from stein_core.registry import GUIDES
-from stein_core.types import Guide
+from stein_core.types import Array, Guide
 
 
 @GUIDES.register("point", label="Point mass", reference="Liu & Wang 2016", size=lambda d: d, has_density=False)
@@ -190,3 +190,13 @@ def low_rank(dim, mask=None, *, rank, width):
         noise=rank,
         factor=lambda psi: jnp.swapaxes(split(psi)[2], -1, -2),
     )
+
+
+def correlation(guide: Guide, particles: Array) -> Array:
+    """Return the correlation (n,) of the first two coordinates of each guide; 0 if they are independent."""
+    if guide.factor is None or (factor := guide.factor(particles)).shape[1] < 2:
+        return jnp.zeros(len(particles))
+    scale = guide.scale(particles)
+    product = scale[:, 0] * scale[:, 1]
+    found = jnp.sum(factor[:, 0] * factor[:, 1], axis=-1) / jnp.where(product > 0, product, 1.0)
+    return jnp.clip(jnp.where(product > 0, found, 0.0), -1.0, 1.0)

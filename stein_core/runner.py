@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,26 +18,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import DATA, CompiledDiagnostics, arguments_of, assemble, diagnostics_of
+from stein_core.assembly import (
+    DATA,
+    CompiledDiagnostics,
+    Measure,
+    arguments_of,
+    assemble,
+    diagnostics_of,
+    names_of,
+)
+from stein_core.guides import correlation
 from stein_core.knobs import precision
 from stein_core.machine import trim_memory
 from stein_core.recipe import Knobs, knobs_of
 from stein_core.registry import METHODS
 from stein_core.spec import Spec, target_of
-from stein_core.types import Array, Frame, Guide, State
+from stein_core.types import Frame, State
 
 LIMIT = 1e6  # a larger coordinate has diverged: no posterior here reaches that far
 WIDE = 1024  # on a CPU, from this capacity on, `look` also computes the next step, see Stepper
 PIECE = 0.05  # seconds
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
-
-
-Measure = bool | Collection[str]  # which diagnostics: their names, or all, or none
-
-
-def names_of(measure: Measure) -> frozenset[str] | None:
-    """Return the names of diagnostics, or None for all."""
-    return None if isinstance(measure, bool) else frozenset(measure)
 
 
 @contextmanager
@@ -315,16 +315,6 @@ class Stepper:
 
     def _count(self, knobs) -> int:
         return int(self.knobs_of(knobs).traced["method.particles"])
-
-
-def correlation(guide: Guide, particles: Array) -> Array:
-    """Return the correlation (n,) of the first two coordinates of each guide; 0 if they are independent."""
-    if guide.factor is None or (factor := guide.factor(particles)).shape[1] < 2:
-        return jnp.zeros(len(particles))
-    scale = guide.scale(particles)
-    product = scale[:, 0] * scale[:, 1]
-    found = jnp.sum(factor[:, 0] * factor[:, 1], axis=-1) / jnp.where(product > 0, product, 1.0)
-    return jnp.clip(jnp.where(product > 0, found, 0.0), -1.0, 1.0)
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -7,10 +7,10 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Iterator, Mapping
 
-from stein_core.assembly import registry_version
+from stein_core.assembly import Measure, registry_version
 from stein_core.machine import check_maps, check_memory, maps_used
 from stein_core.recipe import Recipe
-from stein_core.runner import Measure, Stepper
+from stein_core.runner import Stepper
 from stein_core.spec import Spec
 from stein_core.types import Frame
 

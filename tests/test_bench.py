@@ -9,7 +9,7 @@ import pytest
 
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
-from stein_core.cli import bench
+from stein_core.cli import bench, cases
 from stein_core.recipe import knobs_of
 from stein_core.spec import target_of
 
@@ -32,7 +32,7 @@ def matmul_flops(jaxpr) -> float:
 
 
 @pytest.mark.parametrize(
-    "case", [bench.svgd_case(40, 60), bench.smi_case(4, 30, 6), bench.wave_case(20, 4, 6)], ids=lambda c: c.name
+    "case", [cases.svgd_case(40, 60), cases.smi_case(4, 30, 6), cases.wave_case(20, 4, 6)], ids=lambda c: c.name
 )
 def test_the_floor_counts_the_matmuls_of_a_step(case):
     knobs = {k: jnp.asarray(v) for k, v in knobs_of(case.spec, {"method.particles": case.particles}).traced.items()}
@@ -43,17 +43,17 @@ def test_the_floor_counts_the_matmuls_of_a_step(case):
 
 
 def test_a_floor_is_arithmetic_or_memory():
-    case = bench.svgd_case(100, 50)
+    case = cases.svgd_case(100, 50)
     assert bench.floor(case, RATE) == pytest.approx(4 * case.touched / 1e10)
     assert bench.floor(case, {**RATE, "bytes": 1e15}) == pytest.approx(case.matmul / 1e11)
-    case, fast = bench.smi_case(20, 50), {**RATE, "bytes": 1e15}
+    case, fast = cases.smi_case(20, 50), {**RATE, "bytes": 1e15}
     assert bench.floor(case, fast) == pytest.approx(case.matmul / 1e11)
     assert bench.floor(case, fast, drawn=True) == pytest.approx(case.matmul / 1e11 + 20 * 10 * 50 / 1e8)
 
 
 def test_every_particle_and_draw_is_evaluated_once():
-    assert bench.evaluations(bench.svgd_case(6, 3)) == 6
-    assert bench.evaluations(bench.smi_case(4, 3)) == 40
+    assert bench.evaluations(cases.svgd_case(6, 3)) == 6
+    assert bench.evaluations(cases.smi_case(4, 3)) == 40
 
 
 def test_peers_multiply_as_exactly_as_ours():
@@ -83,7 +83,7 @@ def test_the_table(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench, "PEERS", {name: lambda case, name=name: runner(name, 3e-3) for name in bench.PEERS})
     monkeypatch.setattr(bench, "_seconds", lambda run, least: run(1) or run.cost)
     monkeypatch.setattr(bench, "rates", lambda: RATE)
-    monkeypatch.setattr(bench, "cases", lambda quick: [bench.svgd_case(4, 2)])
+    monkeypatch.setattr(bench, "cases", lambda quick: [cases.svgd_case(4, 2)])
     assert cli.main(["bench", "--pairs", "3", "--json", str(tmp_path / "table.json")]) == 0
     assert turns == ["ours", "blackjax"] * 3
     (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]

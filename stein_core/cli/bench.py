@@ -14,7 +14,7 @@ import statistics
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from stein_core.assembly import assemble
+from stein_core.cli.cases import Case, cases
 from stein_core.datasets import wave_training
 from stein_core.errors import short
 from stein_core.experiments.wave import dim_of, shapes_of, wave_model
@@ -29,66 +30,11 @@ from stein_core.machine import device_name
 from stein_core.noise import normal
 from stein_core.recipe import knobs_of
 from stein_core.registry import METHODS
-from stein_core.spec import Spec, target_of
+from stein_core.spec import target_of
 from stein_core.steppers import compile
 
 FLOAT = 4  # bytes
 STEP_SIZE = 0.01
-
-
-class Case(NamedTuple):
-    """One comparison. matmul: multiply-adds of a step, times 2; normals: random numbers of a step; touched: floats that
-    a step must read or write at least once."""
-
-    name: str
-    spec: Spec
-    particles: int
-    peers: tuple[str, ...]
-    matmul: float
-    normals: float
-    touched: float
-
-
-def svgd_case(n: int, d: int) -> Case:
-    """Inner products of all pairs, K g and K x: 6 n^2 d; x, g, Adam's two moments in and out; the n x n distances once
-    written, and read for the median, the kernel and its slope."""
-    return Case(f"SVGD n={n} d={d}", Spec("gaussian", d, "svgd", capacity=_even(n)), n, ("blackjax",), 6 * n * n * d, 0,
-                8 * n * d + 4 * n * n)  # fmt: skip
-
-
-def smi_case(m: int, d: int, draws: int = 10) -> Case:
-    """log q of m L draws under m guides: two matmuls and their transposes. Draws and gradients go once in, once out."""
-    return Case(f"SMI m={m} d={d} L={draws}", Spec("gaussian", d, "smi", draws=draws, capacity=_even(m)), m,
-                ("numpyro", "numpyro patched"), *_guides(m, d, draws))  # fmt: skip
-
-
-def wave_case(width: int, m: int = 5, draws: int = 10) -> Case:
-    """As SMI, and the network: (h^2 + 2 h) multiply-adds a data point, forward and twice back."""
-    d, points = dim_of(width), wave_training().shape[1]
-    matmul, normals, touched = _guides(m, d, draws)
-    matmul += 6 * m * draws * points * (width * width + 2 * width)
-    return Case(f"wave h={width} m={m} L={draws}", Spec("wave", d, "smi", draws=draws, capacity=_even(m)), m,
-                ("numpyro", "numpyro patched"), matmul, normals, touched)  # fmt: skip
-
-
-def _guides(m, d, draws):
-    points = m * draws
-    return 8 * points * m * d + 6 * m * m * 2 * d, points * d, 6 * points * d + 16 * m * d
-
-
-def _even(n):
-    return max(2, n + n % 2)
-
-
-def cases(quick: bool) -> list[Case]:
-    """What is compared; `quick` is one of each kind."""
-    if quick:
-        return [svgd_case(100, 50), smi_case(5, 10), wave_case(5)]
-    return [
-        *(svgd_case(n, d) for n in (20, 100, 500) for d in (2, 50, 1000)),
-        *(smi_case(m, d) for m in (5, 20, 50) for d in (10, 50)),
-        *(wave_case(width) for width in (5, 100)),
-    ]
 
 
 # ---- the runners: each makes a function `steps -> None` that has compiled all that it needs
