@@ -15,7 +15,7 @@ from stein_core.spec import target_of
 from stein_core.types import Forces, Method, State
 
 
-@pytest.mark.parametrize("rule", ["median_log", "median"])
+@pytest.mark.parametrize("rule", ["median_log", pytest.param("median", marks=pytest.mark.long)])
 @pytest.mark.parametrize("estimator", ["stein", "kde", "sge", "ssge"])
 def test_each_estimator_ends_at_its_law(estimator, rule):
     """Closed forms at the regular simplex; SVGD's law, which `theory` has, is that of `stein`."""
@@ -57,7 +57,9 @@ def test_the_stein_trace_is_the_law_on_a_target_whose_variances_are_not():
     assert found["sample_variance"] > 1.2 * law
 
 
-@pytest.mark.parametrize("name", ["gaussian", "student", "banana", "funnel"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "banana", *(pytest.param(n, marks=pytest.mark.long) for n in ("student", "funnel"))]
+)
 def test_exact_draws_have_a_stein_trace_of_one(name):
     target = target_of(Spec(name, 2 if name != "gaussian" else 5))
     draws = target.sample(jax.random.key(0), 4000)
@@ -91,6 +93,7 @@ def test_a_kernel_of_features_is_svgd_with_the_composed_kernel():
         np.testing.assert_allclose(to_features.T @ found.repulse[one], repulse, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise, low, high", [("cholesky", 0.95, 1.05), ("elementwise", 1.4, 2.1)])
 def test_noise_with_the_cholesky_factor_samples_the_posterior(noise, low, high):
     """20 particles on N(0, 1): E[x^2] is 1 with the Cholesky factor and 1.5 to 2 with the square root of each entry."""

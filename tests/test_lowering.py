@@ -18,12 +18,14 @@ def test_a_run_and_its_diagnostics_lower(method, guide):
     lower_all(Spec("correlated", method=method, guide=guide, draws=2, capacity=8))
 
 
-@pytest.mark.parametrize("target", ["ring", "earth", pytest.param("wave", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["ring", "earth", "wave"])
 def test_targets_lower(target):
     lower_all(Spec(target, method="svgd", capacity=8))
 
 
-@pytest.mark.parametrize("method", ["svgd", pytest.param("smi", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["svgd", "smi"])
 def test_a_batch_lowers_as_one_program(method):
     spec, stop = Spec("gaussian", 3, method, draws=2, capacity=8), Stop()
     recipes = [Recipe(spec, {"method.particles": 6}, seed) for seed in range(4)]

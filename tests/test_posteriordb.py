@@ -19,9 +19,12 @@ from stein_core import Spec, from_numpyro, models
 from stein_core.models import ModelWarning
 from stein_core.starts import Start
 
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="STEIN_DATA is not set, or its folder has no posteriordb with reference draws"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not DATA.is_dir(), reason="STEIN_DATA is not set, or its folder has no posteriordb with reference draws"
+    ),
+]
 SCHOOLS, PREDATORS = "eight_schools-eight_schools_noncentered", "hudson_lynx_hare-lotka_volterra"
 
 
