@@ -44,3 +44,14 @@ def test_the_sliders_of_a_lecture_are_those_of_the_stop_that_opens():
         assert (made.knobs["method.alpha"].value, made.knobs["method.particles"].value) == (alpha, particles)
     made.show({"knobs": {"method.alpha": 3.0}})
     assert (made.knobs["method.alpha"].value, made.knobs["method.particles"].value) == (3.0, 20)
+
+
+def test_a_turned_knob_takes_the_caption_away_and_keeps_the_place():
+    tour = Tour(STOPS, lambda stop: [])
+    tour.changed()
+    assert tour.text.object == ""
+    tour.move(1)
+    tour.changed()
+    assert "Where is one?" not in tour.text.object and "one, changed" in tour.text.object and tour.about.object == ""
+    tour.move(1)
+    assert "Where is two?" in tour.text.object

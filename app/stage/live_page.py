@@ -227,6 +227,7 @@ class Live:
     def on_knob(self, name, value):
         if not self.quiet:
             self.session.turn(name, value)
+            self.tour.changed()
             self.quietly(self.transport.show, {"knobs": {name: value}})
             self.quietly(self.choices.turn, {name: value})
 

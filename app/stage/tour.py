@@ -65,6 +65,17 @@ class Tour:
         """What is shown is no stop any more."""
         self.open(-1)
 
+    def changed(self) -> None:
+        """Take the caption away: a knob was turned, and it may no longer be true. The place in the tour stays."""
+        if self.at >= 0:
+            name = html.escape(self.stops[self.at]["name"])
+            self._write(f"{name}, changed")
+            self.about.object = ""
+
+    def _write(self, caption: str) -> None:
+        number = f"{self.at + 1} / {len(self.stops)} · " * self.large
+        self.text.object = f'<p class="caption{" lecture" * self.large}">{number}{caption}</p>'
+
     def lecture(self, on: bool) -> None:
         """Write the caption large, or not."""
         self.large = on
@@ -78,6 +89,5 @@ class Tour:
             return
         stop = self.stops[self.at]
         about = html.escape(" ".join([stop["text"], *self.said]))  # this server may allow less than the stop asks for
-        number = f"{self.at + 1} / {len(self.stops)} · " * self.large
-        self.text.object = f'<p class="caption{" lecture" * self.large}">{number}{coloured(stop["caption"])}</p>'
+        self._write(coloured(stop["caption"]))
         self.about.object = f'<p class="about">{about}</p>'
