@@ -95,7 +95,7 @@ CORRECTIONS = (
         "Draws have $\\sigma = \\mathrm{softplus}(u)$, but their density is taken at $\\mathrm{softplus}(\\sigma)$. "
         "One guide on $N(0, 1)$ ends at $\\sigma = \\ln(e - 1) = 0.541$ instead of 1. A test in "
         "`tests/test_references.py` runs NumPyro itself and fails once NumPyro is corrected.",
-        "page=location&target=gaussian&methods=smi,svgd&guide=normal_twice",
+        "page=location&target=gaussian&methods=smi,svgd&guide.density=twice",
     ),
     Correction(
         "SMI paper, fig. 8: the locations of two guides go to the centre; one guide covers the variance in one "

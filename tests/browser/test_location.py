@@ -59,14 +59,14 @@ def test_the_scale_axis_moves_points_arrows_and_marks_together(open_tab):
 def test_the_bug_brings_the_locations_to_the_centre_and_back(open_tab):
     tab = open_tab(PAGE)
     tab.button("Show NumPyro's bug").click()
-    tab.page.wait_for_url("**guide=normal_twice*")
+    tab.page.wait_for_url("**guide.density=twice*")
     tab.wait("window.steinlab.step[0] > 250")
     locations, scales = np.array(tab.rows(0))[:, :2], np.array(tab.rows(1))[:, :2]
     assert np.abs(locations).max() < 0.3 and scales.min() < 0.1
     assert tab.stage("fixed[0]") == []
     tab.page.get_by_text("known only for SMI with normal guides").wait_for()
     tab.button("Show NumPyro's bug").click()
-    tab.page.wait_for_function("!location.search.includes('guide=normal_twice')")
+    tab.page.wait_for_function("!location.search.includes('guide.density=twice')")
     tab.wait("window.steinlab.fixed[0].length === 8")
 
 
