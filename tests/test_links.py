@@ -158,3 +158,23 @@ PAIR = (link.whole_number("low"), link.whole_number("high"), link.whole_number("
 def test_a_wrong_field_is_named_and_nothing_else_is_lost(query, value, wrong):
     found, problems = link.read(PAIR, query, Pair())
     assert found == value and list(problems) == wrong
+
+
+def test_links_of_names_that_became_options_still_open():
+    """`wave_bias` and `normal_twice` were entries of their own."""
+    bug, _ = stage.Setup.from_query({"target": "gaussian", "methods": "smi,svgd", "guide": "normal_twice"})
+    now, _ = stage.Setup.from_query({"target": "gaussian", "methods": "smi,svgd", "guide.density": "twice"})
+    assert bug == now and bug.spec("smi", 8).options["guide.density"] == "twice"
+    wave, problems = stage.Setup.from_query({"target": "wave_bias", "methods": "svgd", "dim": "61"})
+    spec = wave.spec("svgd", 8)
+    assert not problems and (spec.target, spec.dim) == ("wave", 61)
+    assert spec.options == {"target.width": 6, "target.second_bias": "yes"}
+    again, _ = stage.Setup.from_query(dict(parse_qsl(wave.to_query())))
+    assert again == wave
+    for field, value, said in (
+        ("dim", "50", "nearest: 41"),
+        ("target.width", "500", "allowed: 1 to 100"),
+        ("target.widht", "5", "did you mean 'target.width'"),
+    ):
+        _, problems = stage.Setup.from_query({"target": "wave", "methods": "svgd", field: value})
+        assert len(problems) == 1 and said in problems[0]

@@ -54,7 +54,8 @@ class Setup:
         for group, registry in (("target", TARGETS), ("guide", GUIDES)):
             if (name := getattr(self, group)) is not None:
                 name, more = registry.present(name)
-                object.__setattr__(self, group, registry[name].name)
+                plain = more and group == "guide" and any(METHODS[m].facts.guides[0] == name for m in self.methods)
+                object.__setattr__(self, group, None if plain else registry[name].name)
                 options |= {f"{group}.{option}": value for option, value in more.items()}
         if (of_dim := TARGETS[self.target].facts.options_of) and self.dim is not None:
             given = {name.split(".")[1]: value for name, value in options.items() if name.startswith("target.")}
