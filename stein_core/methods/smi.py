@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from stein_core.forces import Forces, flow, interact
 from stein_core.knobs import Knob
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import FORCE_SCALES, METHODS
+from stein_core.registry import FORCE_SCALES, GUIDES, METHODS
 
 SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, help="mean or sum over particles")
 
@@ -15,7 +15,7 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
     "smi",
     label="SMI",
     reference="SMI paper, eq. 9",
-    guides=("normal", "full", "low_rank", "point"),
+    guides=("normal", *(name for name in GUIDES if name != "normal")),
     knobs=(ALPHA, SCALE),
     colour=("#BA4582", "#E578B4"),
     marker="circle_dot",
