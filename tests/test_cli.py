@@ -347,8 +347,9 @@ def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
     kept = Store(store).rows()
     again = run(*GRID, "--set", "init.spread=2.0", "--store", store)
     assert again[:2] == (0, out) and Store(store).rows() == kept  # not one was computed again
-    code, shown, _ = run("sweep", "show", "--store", store)
+    code, shown, said = run("sweep", "show", "--store", store)
     assert code == 0 and sorted(shown.splitlines()) == sorted(out.splitlines())
+    assert "sample_variance: variance (points 1/(n-1), guides 1/n)" in said
 
     code, out, _ = run("sweep", "show", "--store", store, "--export", exported)
     assert code == 0 and not out

@@ -7,12 +7,13 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.collapse.grid import PRESETS, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
+from app.pages.collapse.grid import PRESETS, QUANTITIES, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
 from app.pages.collapse.replay import goals_of, link_of
 from app.pages.collapse.series import all_series, names_of, points_of, series_of
+from app.pages.notation import CONVENTIONS
 from app.stage.setup import Setup
-from stein_core import BANDWIDTHS, Recipe, theory
+from stein_core import BANDWIDTHS, DIAGNOSTICS, Recipe, theory
 from stein_core.experiments.recording import record
 from stein_core.sweep.grids import canonical, key_of, run_sweep
 from stein_core.sweep.store import Store
@@ -171,6 +172,14 @@ def test_a_rule_without_a_law_breaks_nothing():
         assert goals_of(points_of([found], "sample_variance", "dim")[0]) == (None, None)
     finally:
         del BANDWIDTHS._entries["no_law"]
+
+
+def test_each_variance_says_which_it_is():
+    (_, points, short, _), (_, every, tab, _) = (QUANTITIES[f"{name}_variance"] for name in ("sample", "marginal"))
+    for said in (DIAGNOSTICS["sample_variance"].label, points, short):
+        assert "points 1/(n-1), guides 1/n" in said
+    assert "all with 1/n" in every and "all 1/n" in tab and "1/n form" in DIAGNOSTICS["marginal_variance"].summary
+    assert "$1/(n-1)$ for points and $1/n$ for guides" in CONVENTIONS.replace("\n", " ")
 
 
 def test_quantities_of_a_regular_simplex():

@@ -32,13 +32,15 @@ from app.pages.notation import SYMBOLS, everything, symbols
 from app.pages.references import CORRECTIONS
 from app.pages.start import SENTENCES, front
 from app.shell import PAGES, fields, page_of
+from app.stage.live_page import PRESETS
 from app.stage.setup import Setup
 from app.ui import link as links
 from app.ui.colours import look_of
 from app.ui.text import Text, markdown_html
 from app.ui.theme import TOKENS
-from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
+from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Spec
 from stein_core.cli.main import main
+from stein_core.fixed_points import two_guides
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -77,6 +79,7 @@ def test_a_notebook_is_as_committed_and_can_be_served(path):
         "what is drawn has to be seen in the dark theme and in the light one"
     )
     assert not re.search(r"#[0-9a-fA-F]{6}", code), "a method's colour is `colour(name)`: it changes with the theme"
+    assert "play=True" not in code, "a stage waits for Play: nothing has moved before anybody looks"
     for cell in cells_of(path, "markdown"):
         source = "".join(cell["source"])
         try:  # Panel pastes it like this into the script that it serves
@@ -119,6 +122,22 @@ def test_lessons_one_to_four_say_why_the_variance_collapses():
         "\\text{variance} = s^2 \\approx \\frac{\\ln n}{d}",
     ):
         assert sentence in said, sentence
+
+
+def test_the_largest_alpha_at_which_two_guides_stay_is_the_one_that_is_said():
+    lesson = "".join(cell.source for cell in lessons()["08"].cells if not cell.code)
+    corrections, presets = "".join(c.holds for c in CORRECTIONS), "".join(p["text"] for p in PRESETS["location"])
+    for text, words in (
+        (lesson, "In two dimensions runs stay at this point up to alpha = 1.14."),
+        (lesson, "In one dimension there is no axis across, and the point holds up to alpha = 2.14."),
+        (corrections, "up to $\\alpha = 1.14$ (`median_log`) or $4.27$ (`numpyro`)"),
+        (presets, "Above alpha = 1.14 one guide narrows on an axis"),
+    ):
+        assert words in text
+    for dim, rule, alpha in ((2, "median_log", 1.14), (1, "median_log", 2.14), (2, "numpyro", 4.27)):
+        knobs = {"method.particles": 2, "bandwidth.rule": rule}
+        sides = [{**knobs, "method.alpha": alpha + side} for side in (-0.01, 0.01)]
+        assert [two_guides(Spec("gaussian", dim, "smi"), side).stable for side in sides] == [True, False]
 
 
 @pytest.mark.long

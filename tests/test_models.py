@@ -129,6 +129,19 @@ def test_arrays_around_the_model_are_searched_in_float64_too():
     assert target.log_density(jnp.zeros(2)).dtype == jnp.zeros(1).dtype == np.float32
 
 
+def test_a_scan_that_begins_with_its_data_is_searched_in_float64():
+    """A scan takes no data in float32 beside parameters in float64."""
+
+    def model(y):
+        b = numpyro.sample("b", dist.Normal(0.0, 10.0))
+        last, _ = jax.lax.scan(lambda carry, v: (0.5 * carry + b * v, None), y[0], y[1:])
+        numpyro.sample("end", dist.Normal(last, 0.1), obs=0.5)
+
+    for y in (np.float32([0.0, 1.0, 0.2, 0.4]), jnp.float32([0.0, 1.0, 0.2, 0.4])):
+        target = quietly(model, y)  # last = 0.75 b, as below
+        np.testing.assert_allclose([*target.center, *target.scale], [37.5 / 56.26, 56.26**-0.5], rtol=1e-6)
+
+
 def test_a_model_that_runs_only_in_float32_says_so():
     def model(y):
         b = numpyro.sample("b", dist.Normal(0.0, 10.0))
@@ -165,6 +178,10 @@ def test_what_cannot_be_taken_is_refused_by_name():
         u = numpyro.sample("u", dist.ProjectedNormal(jnp.ones(3)))
         numpyro.sample("y", dist.Normal(u[0], 1), obs=0.0)
 
+    def circulant():
+        row = numpyro.sample("row", improper(constraints.positive_definite_circulant_vector, (3,)))
+        numpyro.sample("y", dist.Normal(row[0], 1), obs=0.0)
+
     def nowhere():
         numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=jnp.nan)
 
@@ -173,6 +190,7 @@ def test_what_cannot_be_taken_is_refused_by_name():
         (random, r"model 'random' asks for random numbers \(`numpyro.prng_key`"),
         (fixed, "site 'mu' of 'fixed' is a Delta"),
         (sphere, "spherical sample site 'u'"),
+        (circulant, "site 'row' of 'circulant' has support .*, without a map to the reals; allowed: supports"),
         (nowhere, "not finite at any of 104 points"),
     ):
         with pytest.raises(ValueError, match=says):

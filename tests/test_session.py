@@ -2,6 +2,7 @@
 
 import threading
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import panel_material_ui as pmui
@@ -15,7 +16,10 @@ from panel.io.state import set_curdoc
 from app.pages.collapse.chart import Chart
 from app.pages.collapse.grid import Grid
 from app.pages.collapse.laws import law_at
+from app.pages.collapse.page import Collapse
 from app.pages.collapse.series import Series, all_series
+from app.pages.location import Location
+from app.pages.particles import Particles
 from app.pages.wave.setup import WaveSetup, shown
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.widths import Widths
@@ -390,12 +394,15 @@ def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch)
 
 
 def test_a_target_that_is_not_listed_is_in_no_menu():
-    TARGETS.register("mine", label="Mine", reference="a notebook", dims=(2, 2), default_dim=2, listed=False)(
-        TARGETS["ring"].make
-    )
+    facts = {"label": "Mine", "reference": "a notebook", "dims": (2, 4), "default_dim": 2}
+    TARGETS.register("mine", listed=False, **facts)(TARGETS["gaussian"].make)
     try:
-        listed = [entry.name for entry in TARGETS.listed()]
-        assert "mine" in TARGETS and "mine" not in listed and "ring" in listed
+        shell = Mock(**{"frame.dark_theme": False})
+        with set_curdoc(Document()):
+            live, collapse = [page(shell, {}) for page in (Particles, Location)], Collapse(shell, {})
+        menus = [page.choices.target.options for page in live] + [collapse.settings.inputs["target"].options]
+        assert "mine" in TARGETS and all("gaussian" in menu.values() for menu in menus)
+        assert not any("mine" in menu.values() for menu in menus)
     finally:
         del TARGETS._entries["mine"]
 

@@ -245,6 +245,27 @@ def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
     tab.page.get_by_text("Seeds = 'x'").wait_for(state="hidden")
 
 
+def test_every_edit_of_a_list_is_taken(open_page):
+    tab = open_page("?page=collapse&methods=svgd&dims=19&particles=4&seeds=1")
+    box = tab.page.get_by_label("Dimensions", exact=True)
+    for text, leave in (
+        ("20", "Enter"), ("21", "click"), ("x", "click"), ("22", "click"), ("x", "Enter"), ("23", "Tab"),
+        ("24", "Enter"),
+    ):  # fmt: skip
+        box.click()
+        tab.page.keyboard.press("Control+a")
+        tab.page.keyboard.type(text)
+        if leave == "click":
+            tab.page.mouse.click(900, 25)  # nothing is there in the bar
+        else:
+            tab.page.keyboard.press(leave)
+        if text == "x":
+            says(tab, "Dimensions = 'x'; allowed")
+        else:
+            tab.page.wait_for_url(f"**dims={text}*")
+            tab.page.locator(f"[aria-invalid=false][value='{text}']").first.wait_for()
+
+
 def test_run_waits_while_the_settings_are_wrong(open_page):
     tab = open_page("?page=collapse&methods=svgd&dims=19&particles=4&seeds=1")
     tab.wait_enabled("Run 1 run", True)

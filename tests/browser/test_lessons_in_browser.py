@@ -70,6 +70,7 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     )  # far from the top, and waiting
     play(tab)
     assert np.linalg.norm(np.subtract(tab.rows()[0][:2], start)) > 0.1
+    assert tab.page.get_by_role("button", name="trails").first.get_attribute("aria-pressed") == "true"
     before = onward(tab).get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
     end = time.monotonic() + PATIENCE
@@ -181,6 +182,17 @@ def test_a_number_in_the_text_is_a_slider_of_the_figure(open_page):
     tab.wait("window.steinlab.count[0] === 12")
     tab.slide("particles", "ArrowRight", 1)  # and the other way round
     expect(number).to_have_text("13")
+    for text, leave, taken in (
+        ("abc", "Enter", "13"),
+        ("14", "click", "14"),
+        ("abc", "click", "14"),
+        ("15", "Enter", "15"),
+    ):
+        number.click()
+        tab.page.keyboard.type(text)
+        tab.page.keyboard.press("Enter") if leave == "Enter" else tab.page.mouse.click(900, 25)  # nothing is there
+        expect(number).to_have_text(taken)
+        expect(slider).to_have_attribute("aria-valuenow", taken)
     tab.page.wait_for_url("**idea=1")
 
 

@@ -32,6 +32,16 @@ def test_two_guides_reach_the_exact_fixed_point_in_both_spaces(open_tab):
     assert 1.5 < float(number.split()[0]) < 1.9
 
 
+def test_beyond_some_alpha_the_page_says_that_runs_leave_the_fixed_point(open_tab):
+    tab = open_tab(PAGE + "&steps=3&method.alpha=1.1")
+    stand(tab, 3)
+    tab.page.get_by_text("on one axis; 0, 1 and 1 across.").wait_for()
+    leave = tab.page.get_by_text("Runs leave it: with so much repulsion one guide narrows")
+    assert leave.count() == 0
+    tab.slide("alpha", "PageUp")
+    leave.wait_for()
+
+
 def test_the_scale_axis_moves_points_arrows_and_marks_together(open_tab):
     tab = open_tab(PAGE + "&steps=20&method.alpha=10.0")
     stand(tab, 20)

@@ -282,6 +282,11 @@ def test_arrows_have_one_scale_for_a_run_until_they_are_fitted(open_tab):
     fitted = tab.page.evaluate(share)
     tab.button("Reset").click()
     tab.wait(f"window.steinlab.step[0] === 0 && {share} < {0.8 * fitted}")
+    wide = tab.page.evaluate(share)
+    tab.unfold("Start")
+    tab.slide("initial spread", "Home")
+    tab.slide("initial spread", "ArrowRight", 3)  # another start, where the repulsion is large
+    tab.wait(f"window.steinlab.step[0] === 0 && {share} < {0.2 * wide}")
 
 
 def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
@@ -299,7 +304,8 @@ def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
     one, mean = (np.array(table) for table in (tab.rows(), tab.stage("arrows(0)")))
     gap, drawn = (np.hypot(*(table[:, 4:6] + table[:, 6:8]).T).mean() for table in (one, mean))
     assert drawn < 0.5 * gap
-    assert ">guides' arrows: mean of recent frames<" in exported(tab)
+    said = "guides' arrows: mean of recent frames"
+    assert f">{said}<" in exported(tab) and tab.page.get_by_text(said).first.is_visible()
 
 
 # The part of a small curve's columns in which something is drawn.

@@ -178,7 +178,8 @@ def test_accounts_from_elsewhere_open_the_app(chromium, tmp_path, secret):
 
 
 def test_a_file_of_ones_own_is_set_up_and_its_target_is_in_the_select(chromium, tmp_path):
-    """As CONTRIBUTING says, with its own nine lines."""
+    """As README says, with the nine lines of CONTRIBUTING."""
+    assert "panel serve app --setup my_model.py\n" in (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
     path = tmp_path / "my_model.py"
     path.write_text(next(block for block in blocks if '"mine"' in block))

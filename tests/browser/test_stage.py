@@ -4,6 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from chromium import ROOT
+
+from app.ui.theme import TOKENS
 
 pytestmark = pytest.mark.browser
 
@@ -22,6 +25,7 @@ PIXELS = """([r, g, b]) => {
   return found;
 }"""  # noqa: E501
 BLUE = [0, 0x72, 0xB2]
+REPULSE = TOKENS["light"]["repulse"]
 
 
 def pixels(tab, colour):
@@ -146,3 +150,93 @@ def test_read_outs_are_those_that_mean_something(open_tab):
     assert points - alone == {"repulsion", "bandwidth"}
     assert guides - points == {"within guides", "between guides", "mixture ELBO"}
     tab.page.get_by_text("% of exact 1").nth(2).wait_for()
+
+
+def arrows(svg, colour):
+    """Length in pixels and opacity of each arrow of this colour in the panel of an exported figure."""
+    found = []
+    for path, more in re.findall(rf'<path d="([^"]*)" fill="none" stroke="{colour}" stroke-width="1.8"([^>]*)/>', svg):
+        if "clip-path" in more:  # the legend has arrows too
+            alpha = re.search(r'opacity="([.\d]+)"', more)
+            shafts = re.findall(r"M([-.\d]+) ([-.\d]+)L([-.\d]+) ([-.\d]+)(?=M)", path)
+            x0, y0, x1, y1 = np.array(shafts, float).reshape(-1, 4).T
+            found += [(length, float(alpha[1]) if alpha else 1.0) for length in np.hypot(x1 - x0, y1 - y0)]
+    return np.array(sorted(found)).reshape(-1, 2).T
+
+
+def test_long_arrows_are_cut_and_short_ones_are_pale(open_tab):
+    tab = open_tab(PAUSED + "&method.alpha=0.25&show=repulse")
+    stand(tab, 3)
+    box, (x0, x1, _, _) = tab.page.locator("canvas.plot").first.bounding_box(), tab.stage("extent(0)")
+    pixels = tab.stage("scale[0]") * (box["width"] - LEFT - RIGHT) / (x1 - x0)  # of a unit of force
+    most = 0.15 * min(box["width"], round(box["height"]))
+
+    def drawn_and_meant():
+        meant = np.sort(np.hypot(*np.array(tab.rows())[:, 6:8].T)) * pixels
+        return *arrows(exported(tab), REPULSE), meant[meant > 1.5]
+
+    lengths, opacity, meant = drawn_and_meant()
+    assert meant.min() < 4 and meant.max() > 5
+    np.testing.assert_allclose(lengths, meant, atol=0.05)
+    np.testing.assert_array_equal(opacity, np.where(meant > 5, 1.0, 0.4))
+    tab.slide("alpha", "End")  # a knob that is turned at rest changes no scale
+    tab.wait("location.search.includes('method.alpha~')")
+    tab.until_settled()
+    lengths, opacity, meant = drawn_and_meant()
+    assert meant.max() > 2 * most
+    np.testing.assert_allclose(lengths, np.minimum(meant, most), atol=0.05)
+
+
+# The arrows' scale of a card 400 pixels wide at 1 pixel a unit, after frames of forces.
+SCALES = """([source, frames]) => {
+  const Background = new Function("THEMES", source + "; return Background")({});
+  const background = new Background({extent: [-200, 200, -200, 200], equal: true});
+  background.map = {w: 400, h: 400, kx: 1, ky: 1};
+  return frames.map((forces, step) => {
+    if (!forces) return background.fit();
+    background.followForces([new Float32Array(forces.flatMap(force => [0, 0, 0, 0, force, 0, 0, 0]))], step, Infinity);
+    return background.scale;
+  });
+}"""
+
+
+def test_the_scale_of_a_run_hears_no_outlier_and_only_gives_way_to_larger_forces(chromium):
+    source = "".join((ROOT / "app" / "stage" / name).read_text() for name in ("draw.js", "background.js"))
+    most = lambda force, one=None: [force] * 20 + [one or force]  # noqa: E731
+    frames = [most(1.0, 1000.0)] * 50 + [most(0.01)] * 50 + [most(50.0)] + [most(0.01)] * 50  # a jump of one frame
+    frames += [most(4.0)] * 30 + [most(0.01)] * 50 + [None] + [most(0.01)] * 3
+    page = chromium.new_page()
+    scales = page.evaluate(SCALES, [source, frames])
+    page.close()
+    small, large, fitted = np.array(scales[:151]), np.array(scales[181:231]), np.array(scales[232:])
+    np.testing.assert_allclose(small, 40.0, rtol=1e-5)  # a force of 1 is a tenth of the card
+    np.testing.assert_allclose(large, 10.0, rtol=1e-5)
+    np.testing.assert_allclose(fitted, 4000.0, rtol=1e-5)
+
+
+# What is on screen every few milliseconds: run, status, extent, and the step of the particles, null without any.
+WATCH = """() => {
+  const model = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]).find(m => m.starting !== undefined);
+  const hook = window.steinlab, first = model.starting;
+  window.watched = [];
+  setInterval(() => {
+    let step = null;
+    try { step = hook.particles(0) && hook.step[0]; } catch { /* there are none */ }
+    window.watched.push([model.starting - first, model.status, hook.extent(0), step]);
+  }, 5);
+}"""
+
+
+def test_while_a_program_compiles_its_contours_and_start_are_shown_and_nothing_of_the_run_before(open_tab):
+    tab = open_tab("?target=ring&methods=smi&steps=40&draws=43")
+    stand(tab, 40)
+    old = tab.stage("extent(0)")
+    tab.page.evaluate(WATCH)
+    tab.choose("Ring", "Banana")
+    tab.wait("window.watched.at(-1)[0] > 0 && window.watched.at(-1)[1] === '' && window.watched.at(-1)[3] !== null")
+    new, watched = tab.stage("extent(0)"), tab.page.evaluate("window.watched")
+    assert new != old
+    after = [(status, extent, step) for starting, status, extent, step in watched if starting > 0]
+    assert not [each for each in after if each[1] == old and each[2] is not None]  # no particle on the old contours
+    waiting = [(extent, step) for status, extent, step in after if status.startswith("compiling")]
+    assert (new, 0) in waiting and {step for _, step in waiting} <= {None, 0}
