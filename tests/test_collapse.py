@@ -261,3 +261,14 @@ def test_the_script_of_a_grid_makes_the_same_runs(tmp_path):
     exec(head, names)
     assert {key_of(recipe, STOP) for recipe in names["recipes"]} == set(grid.recipes())
     assert Path(SHIPPED).name in (Path(SHIPPED).parent / "README.md").read_text()
+
+
+def test_the_law_of_the_stein_trace_is_drawn_on_every_target():
+    """It is the variance's law; on a Student-t the variance itself has none."""
+    grid = Grid(target="student", methods=("svgd", "mmd", "smi"), dims=(20, 40), particles=(10,))
+    curves = curves_of(grid, "stein_trace", "dim")
+    laws = [curve for curve in curves if curve.kind == "law"]
+    assert {curve.series.method for curve in laws} == {"svgd"}
+    assert dict(zip(laws[0].xs, laws[0].ys))[20.0] == pytest.approx(10 * np.log(10) / (9 * 20), rel=1e-9)
+    assert [set(curve.ys) for curve in curves if curve.kind == "exact"] == [{1.0}]
+    assert not [curve for curve in curves_of(grid, "sample_variance", "dim") if curve.kind == "law"]

@@ -120,6 +120,21 @@ def test_on_threads_every_row_comes_once_with_a_report(undisturbed, tmp_path):
     assert len(run_sweep(recipes[:5], store, STOP)) == 5
 
 
+def test_a_row_without_the_newest_diagnostic_is_computed_again_and_replaced(undisturbed, tmp_path):
+    store, recipes = Store(tmp_path / "s.sqlite"), grid()[:4]
+    keys = [key_of(recipe, STOP) for recipe in recipes]
+    old, new = dict(undisturbed[keys[0]]), {**undisturbed[keys[1]], "force": -1.0}
+    del old["stein_trace"]
+    for row in (old, new):
+        store.add(row)
+    fresh = []
+    rows = run_sweep(recipes, store, STOP, report=lambda row, *_: fresh.append(row["key"]))
+    assert set(fresh) == {keys[0], keys[2], keys[3]}
+    assert rows[0]["stein_trace"] == undisturbed[keys[0]]["stein_trace"] and rows[1]["force"] == -1.0
+    store.add(old)  # by another process of the earlier version
+    assert store.rows(keys[:1])[0]["stein_trace"] is not None
+
+
 @pytest.mark.long
 def test_on_a_cluster_of_two_workers(undisturbed, tmp_path):
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")

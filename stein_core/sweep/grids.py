@@ -158,6 +158,11 @@ def is_ours(entry: Entry) -> bool:
     return (getattr(entry.make, "__module__", None) or "").startswith("stein_core.")
 
 
+def is_complete(row: dict[str, Any]) -> bool:
+    """Whether a row has every diagnostic of ours: an earlier version may have stored it without the newest."""
+    return all(entry.name in row for entry in DIAGNOSTICS.entries() if is_ours(entry))
+
+
 @lru_cache(maxsize=1024)
 def source_of(entry: Entry) -> str:
     """Return the hash of the file that registered an entry, "" for our own. Without a file it is always new."""
@@ -224,7 +229,7 @@ def run_sweep(
     Raises OSError, at once, if the store takes no more rows.
     """
     keys = {key_of(recipe, stop): recipe for recipe in recipes}
-    have = {row["key"]: row for row in store.rows(keys)}
+    have = {row["key"]: row for row in store.rows(keys) if is_complete(row)}
     most = RUNS_AT_ONCE.get(jax.default_backend(), RUNS_AT_ONCE["gpu"])
     batches = [b for b in batches_of(keys.values(), stop, most) if any(key_of(r, stop) not in have for r in b)]
     left = sum(_cost(r) for batch in batches for r in batch if key_of(r, stop) not in have)

@@ -15,6 +15,10 @@ from typing import Any, Callable, Iterable
 from stein_core.errors import short
 
 PATIENCE = 30.0  # seconds to wait for another process that writes the store
+INSERT = """
+INSERT INTO rows VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET row = excluded.row
+WHERE (SELECT count(*) FROM json_each(excluded.row)) > (SELECT count(*) FROM json_each(rows.row))
+"""
 log = logging.getLogger(__name__)
 
 
@@ -89,7 +93,8 @@ class Store:
                 return work()
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a row, on disk when this returns. A key that is there already keeps its row.
+        """Keep a row, on disk when this returns. A key that is there already keeps its row, unless the new one has more
+        columns.
 
         Raises:
             OSError: there is no room for it.
@@ -97,7 +102,7 @@ class Store:
 
         def insert():
             with self._db:
-                self._db.execute("INSERT OR IGNORE INTO rows VALUES (?, ?)", (row["key"], json.dumps(row)))
+                self._db.execute(INSERT, (row["key"], json.dumps(row)))
 
         try:
             self._sound(insert)

@@ -40,6 +40,7 @@ QUANTITIES = {
         True,
     ),
     "mean_location": ("Mean location", "mean location", "mean", False),
+    "stein_trace": ("Stein trace", "Stein trace r", "r", True),
     "norm_spread": ("Near-orthogonality", "spread of the norms", "spread of norms", True),
     "overlap": ("Near-orthogonality", "overlap of pairs", "overlap of pairs", True),
 }  # fmt: skip

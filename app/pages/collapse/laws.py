@@ -35,6 +35,7 @@ def _end(entry: Entry, exact: bool, d: int, n: int, kernel, rule, alpha, knobs: 
     facts = entry.facts
     stages = min(STOP.stages, facts.stages or STOP.stages)
     given = {
+        **{knob.name: knob.default for knob in COMMON},
         **{f"method.{knob.name}": knob.default for knob in entry.knobs},
         **facts.exact_force("gaussian", kernel),
         "method.step_size": STEP_SIZE * 0.1 ** (stages - 1),  # what a sweep ends with
@@ -64,6 +65,8 @@ def quantity_of(quantity: str, method: str, variance: float, d: int, n: int) -> 
     if quantity == "marginal_variance":
         return variance * (n - 1) / n
     if METHODS[method].facts.simplex and n <= d + 1:
+        if quantity == "stein_trace" and not METHODS[method].facts.exact:  # the force balance, times x, summed
+            return variance
         if quantity == "covariance_error":  # n - 1 equal eigenvalues, and d - n + 1 zeros
             return np.sqrt((n - 1) * (variance * d / n - 1) ** 2 + d - n + 1)
         if quantity == "overlap":  # <x_i, x_j> = -variance d / n
@@ -115,7 +118,9 @@ def curves_of(grid: Grid, quantity: str, axis: str) -> list[Curve]:
     if quantity in ("sample_variance", "marginal_variance"):
         here = {d: true_variance(grid.target, d) for d in grid.dims}
         grey("exact", lambda d, n: here.get(d, np.nan))
-    if grid.target != "gaussian":
+    if quantity == "stein_trace":
+        grey("exact", lambda d, n: 1.0)
+    elif grid.target != "gaussian":
         return curves
     if quantity == "covariance_error":
         grey("draws", draws_error)

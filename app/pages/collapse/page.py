@@ -25,6 +25,7 @@ from app.ui.colours import darken
 from app.ui.groups import group
 from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
+from stein_core.sweep.grids import is_complete
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"
@@ -44,6 +45,7 @@ GREY = {  # what is grey, by the tab
     "Variance": (("dash and dot", "exact variance"),),
     "Frobenius distance": (("dash and dot", "n exact draws"),),
     "Mean location": (("pale", "± 2 sd of the mean of n exact draws"),),
+    "Stein trace": (("dash and dot", "exact draws of any target"),),
     "Near-orthogonality": (),
 }
 
@@ -165,7 +167,7 @@ class Collapse:
         """Draw new rows, at most twice a second, however fast they are computed."""
         if self.job:
             rows = {row["key"]: row for row in list(self.job.rows)}
-            new = rows.keys() & self.recipes.keys() - self.local.keys()
+            new = rows.keys() & self.recipes.keys() - {key for key, row in self.local.items() if is_complete(row)}
             if new:
                 self.local |= {key: rows[key] for key in new}
                 self._draw()
@@ -269,7 +271,7 @@ class Collapse:
         self.chart.show(points, self.curves, self.laws)
 
     def _show_job(self):
-        job, missing = self.job, len(self.recipes) - len(self.local)
+        job, missing = self.job, len(self.recipes) - sum(map(is_complete, self.local.values()))
         active = bool(job and job.active)
         again = missing and len(self.shipped) == len(self.recipes)
         runs = f"{missing} run{'s' * (missing > 1)}"
