@@ -1,5 +1,6 @@
 """Programs lower for CUDA and TPU, which takes none of these devices."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -31,24 +32,26 @@ def test_a_batch_lowers_as_one_program(method):
     recipes = [Recipe(spec, {"method.particles": 6}, seed) for seed in range(4)]
     start, advance, _ = _compiled(program_of(recipes[0], stop), _entries(spec), len(recipes))
     seeds, knobs, d, limits, data = _arguments(recipes, stop)
-    runs = start(seeds, knobs, d, data)
+    runs = jax.eval_shape(start, seeds, knobs, d, data)
     text = advance.trace(runs, knobs, d, *limits, data, np.int32(1)).lower(lowering_platforms=PLATFORMS).as_text()
     assert "stablehlo.while" in text and "tensor<4x" in text  # four runs side by side
 
 
 def lower_all(spec):
+    """Lower what a Stepper compiles. Nothing is compiled or computed for it: shapes are enough."""
     stepper = Stepper(spec)
-    knobs, state = stepper._arguments({}), stepper.reset(0, {})
+    knobs, seed, steps = stepper._arguments({}), np.uint32(0), np.int32(3)
+    state = jax.eval_shape(stepper._reset, seed, knobs)
     for program, arguments in (
-        (stepper._reset, (np.uint32(0), knobs)),
-        (stepper._advance, (state, knobs, np.int32(3))),
+        (stepper._reset, (seed, knobs)),
+        (stepper._advance, (state, knobs, steps)),
         (stepper._look, (state, knobs)),
     ):
         text = program.trace(*arguments).lower(lowering_platforms=PLATFORMS).as_text()
         assert "callback" not in text  # nothing goes back to Python
         if program is stepper._advance:
             assert "stablehlo.while" in text  # a whole trajectory is one program
-    forces = stepper._look(state, knobs)[0]["forces"]
+    forces = jax.eval_shape(stepper._look, state, knobs)[0]["forces"]
     measuring = stepper._measuring(True)
     own = {name: value for name, value in knobs.items() if name in measuring._names}
     measuring._program.trace(state._replace(memory=()), own, forces).lower(lowering_platforms=PLATFORMS)
