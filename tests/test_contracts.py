@@ -32,7 +32,14 @@ M = 5
 COUNT = {"method.particles": M}
 VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 POINTS = [v for v in VARIANTS if v[1] == "point"]
+# The relatives of what stays among the quick tests.
+RELATIVES = [("smi", "point"), ("smi", "low_rank"), ("sgld", "point"), ("stochastic", "point"), ("damped", "point")]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
+
+
+def quick(variants):
+    """Mark the relatives as long."""
+    return [pytest.param(*each, marks=pytest.mark.long if each in RELATIVES else ()) for each in variants]
 
 
 def spec_of(method, guide=None, capacity=8, optimizer="adam"):
@@ -42,7 +49,7 @@ def spec_of(method, guide=None, capacity=8, optimizer="adam"):
 # ---------------------------------------------------------------- methods
 
 
-@pytest.mark.parametrize("method, guide", VARIANTS)
+@pytest.mark.parametrize("method, guide", quick(VARIANTS))
 def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(method, guide):
     spec = spec_of(method, guide)
     stepper = compile(spec)
@@ -107,7 +114,7 @@ def test_permuting_the_particles_permutes_the_forces(method, guide):
         np.testing.assert_allclose(other.metrics[name], frame.metrics[name], rtol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("method, guide", VARIANTS)
+@pytest.mark.parametrize("method, guide", quick(VARIANTS))
 def test_knobs_at_both_ends_never_show_nan(method, guide):
     stepper = compile(spec_of(method, guide))
     for name, knob in stepper.knobs.items():

@@ -42,6 +42,7 @@ def test_each_estimator_ends_at_its_law(estimator, rule):
     assert law == pytest.approx(n * kappa * u / (below[estimator] * d), rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_stein_trace_is_the_law_on_a_target_whose_variances_are_not():
     """Student-t coordinates: families that are no Gaussian have the same trace at rest, another variance."""
     n, d = 10, 20

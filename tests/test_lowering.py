@@ -10,7 +10,7 @@ from stein_core.sweep.batches import Stop, _arguments, _compiled, _entries, prog
 
 PLATFORMS = ("cuda", "tpu")
 EVERY = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
-FIRST = [("svgd", "point"), ("smi", "normal")]
+FIRST = [("svgd", "point")]
 SOME = [pytest.param(*each, marks=() if each in FIRST else pytest.mark.long) for each in EVERY]
 
 

@@ -10,6 +10,7 @@ from stein_core import METHODS, Recipe, Spec, collect, compile, from_rows
 from stein_core.datasets import COVERTYPE, covertype, data_file
 from stein_core.machine import check_memory
 from stein_core.rows import MOST
+from stein_core.runner import Stepper
 from stein_core.sweep.batches import Stop, run_batch
 
 PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
@@ -53,11 +54,11 @@ def test_all_particles_and_draws_of_a_step_share_one_batch():
 
 OTHERS = [
     pytest.param(name, marks=pytest.mark.long)
-    for name in ("langevin", "ensemble", "map", "vi", "annealed", "damped", "wgd", "stochastic")
+    for name in ("smi", "sgld", "langevin", "ensemble", "map", "vi", "annealed", "damped", "wgd", "stochastic")
 ]
 
 
-@pytest.mark.parametrize("method", ["svgd", "smi", "sgld", *OTHERS])
+@pytest.mark.parametrize("method", ["svgd", *OTHERS])
 def test_methods_take_mini_batches_unchanged(method):
     target, x, y = line()
     spec = Spec(target, method=method, draws=2, capacity=2)
@@ -96,14 +97,11 @@ def test_a_run_repeats_itself_and_a_batch_runs_it_alike():
 def test_data_are_no_constants_of_a_program():
     """With 4 MB of data the text of a compiled program stays small, and a second method brings no second copy."""
     target, _, _ = line(count=500_000)
-    spec = Spec(target, method="svgd", capacity=2)
-    stepper = compile(spec, measure=False)
+    stepper, other = (Stepper(Spec(target, method=method, capacity=2)) for method in ("svgd", "langevin"))
     knobs = stepper._arguments({})
-    state = stepper.reset(0, {})
-    lowered = stepper._advance.lower(state, knobs, np.int32(1))
-    assert len(lowered.as_text()) < 500_000
-    other = compile(Spec(target, method="langevin", capacity=2), measure=False)._arguments({})
-    for a, b in zip(jax.tree.leaves(knobs["data"]), jax.tree.leaves(other["data"]), strict=True):
+    state = jax.eval_shape(stepper._reset, np.uint32(0), knobs)
+    assert len(stepper._advance.trace(state, knobs, np.int32(1)).lower().as_text()) < 500_000
+    for a, b in zip(jax.tree.leaves(knobs["data"]), jax.tree.leaves(other._arguments({})["data"]), strict=True):
         assert a is b
 
 
