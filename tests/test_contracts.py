@@ -79,7 +79,7 @@ def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(met
 
 @pytest.mark.long
 @pytest.mark.parametrize("dim", [2, 20])  # distances of many coordinates are a matrix product around a centre
-@pytest.mark.parametrize("method, guide", [v for v in VARIANTS if not METHODS[v[0]].facts.single])
+@pytest.mark.parametrize("method, guide", quick([v for v in VARIANTS if not METHODS[v[0]].facts.single]))
 def test_spare_rows_change_nothing(method, guide, dim):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
 
@@ -100,7 +100,7 @@ def test_spare_rows_change_nothing(method, guide, dim):
     assert_same_frame(here, there, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("method, guide", [v for v in POINTS if not METHODS[v[0]].facts.single])
+@pytest.mark.parametrize("method, guide", quick([v for v in POINTS if not METHODS[v[0]].facts.single]))
 def test_permuting_the_particles_permutes_the_forces(method, guide):
     stepper = compile(spec_of(method, guide))
     order = np.array([3, 0, 4, 2, 1])
