@@ -28,12 +28,6 @@ pytestmark = [
 SCHOOLS, PREDATORS = "eight_schools-eight_schools_noncentered", "hudson_lynx_hare-lotka_volterra"
 
 
-def some(*quick):
-    """Parametrize a test by all posteriors; those not named here are marked long."""
-    cases = [pytest.param(name, marks=() if name in quick else pytest.mark.long) for name in POSTERIORS]
-    return pytest.mark.parametrize("name", cases)
-
-
 class Reference(NamedTuple):
     """Reference draws of one posterior.
 
@@ -192,7 +186,7 @@ BY_HAND = {
 # ---------------------------------------------------------------- tests
 
 
-@some("mesquite-logmesquite")
+@pytest.mark.parametrize("name", POSTERIORS)
 def test_the_density_is_numpyros_at_draws_and_around_the_start(name):
     """Against NumPyro's potential energy in float64, at points that float32 holds exactly.
 
@@ -218,7 +212,7 @@ def test_the_density_is_numpyros_at_draws_and_around_the_start(name):
     np.testing.assert_allclose(every(target.log_density, points), expected, rtol=1e-5)
 
 
-@some(*set(POSTERIORS) - {PREDATORS})
+@pytest.mark.parametrize("name", POSTERIORS)
 def test_the_model_is_the_stan_program(name):
     """Differences of the log joint between draws are those of the program by hand, in float64: float32 rounds a log
     density of 3,000 to 2e-4.
@@ -241,7 +235,7 @@ def test_the_model_is_the_stan_program(name):
         assert error(exact(name)) < 1e-6
 
 
-@some("garch-garch11", "nes1980-nes")
+@pytest.mark.parametrize("name", ["garch-garch11", "nes1980-nes"])
 def test_reference_draws_obey_steins_identity(name):
     """The score has mean 0, and theta times the score has mean -1, for each coordinate.
 
