@@ -45,7 +45,7 @@ def compile(spec: Spec, look: bool = True, measure: Measure = True) -> Stepper:
     with lock:
         with _table:
             known = _steppers.get(key)
-        stepper = known or _begun.get(key) or Stepper(spec)
+        stepper = _begun[key] = known or _begun.get(key) or Stepper(spec)  # `start` may use it meanwhile
         fresh = stepper.prepare(look, measure, before=make_room)
         with _table:
             _steppers[key] = stepper
@@ -61,15 +61,16 @@ def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> tuple[Stepper, Fra
     `compile` then takes this Stepper, as long as somebody holds it.
 
     Returns:
-        (stepper, frame), or None if the program is compiled already or is being compiled.
+        (stepper, frame), or None if the program is compiled already.
     """
     key = (spec, registry_version(spec))
     with _table:
         lock = _locks.setdefault(key, threading.Lock())
         if key in _steppers:
             return None
-    if not lock.acquire(blocking=False):
-        return None
+    if not lock.acquire(blocking=False):  # it is being compiled
+        stepper = _begun.get(key)
+        return stepper and (stepper, stepper.begin(seed, knobs))
     try:
         stepper = _begun[key] = _begun.get(key) or Stepper(spec)
     finally:

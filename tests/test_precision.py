@@ -40,13 +40,13 @@ def runs():
 
     found = [("a start", {"target": "correlated", "method": "smi", **SMALL}, {"bandwidth.rule": "numpyro"})]
     for method in METHODS.entries():
-        for guide in method.facts.guides:
+        for guide in method.facts.guides[:1] if method.name != "smi" else ("normal", "full"):
             spec = {"target": "correlated", "dim": 4, "method": method.name, "guide": guide, **SMALL}
             found.append((f"{method.name} {guide}", spec, {}))
     for kernel in KERNELS:
         found.append((kernel, {"target": "ring", "method": "svgd", **SMALL}, {"kernel.name": kernel}))
     found.append(("adagrad", {"target": "earth", "method": "svgd", "optimizer": "adagrad", **SMALL}, {}))
-    for target in ("oring", "gamma", "wave", "two_gaussians"):
+    for target in ("oring", "wave"):
         found.append((target, {"target": target, "method": "svgd", **SMALL}, {"bandwidth.rule": "root_dim"}))
     found.append(("40", {"target": "gaussian", "dim": 40, "method": "smi", **SMALL}, {"bandwidth.rule": "median"}))
     return found
