@@ -138,7 +138,7 @@ def density_of(spec: Spec) -> dict:
 def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
     """Return a scene's background for a target.
 
-    Its contours hold 10 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
+    Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
     two dimensions it is the slice through the target's centre.
 
     Args:
