@@ -41,8 +41,8 @@ def stochastic(problem: Problem, field, gram) -> Method:
 
         x <- x + epsilon phi + sqrt(2 epsilon / m) chol(K) Z,   Z standard normal (n, p).
 
-    With the forces of a kernel and its Gram matrix K all particles together sample the posterior (Gallego & Insua 2018,
-    eq. 5).
+    With the forces of a kernel and its Gram matrix K all particles together sample the posterior (Gallego & Insua
+    2018).
 
     Args:
         problem: start, step size and number of active particles.

@@ -89,7 +89,7 @@ def _square(theta, location, scale):
 @GUIDES.register(
     "full",
     label="Full normal",
-    reference="Kucukelbir et al. 2017, sec. 2.4",
+    reference="Kucukelbir et al. 2017",
     knobs=(WIDTH,),
     size=lambda d: d + d * (d + 1) // 2,
     mean_field=False,
@@ -138,7 +138,7 @@ RANK = Option("rank", 2, 1, 20, label="rank", help="columns of V in the covarian
 @GUIDES.register(
     "low_rank",
     label="Low-rank normal",
-    reference="Ong, Nott & Smith 2018, sec. 3",
+    reference="Ong, Nott & Smith 2018",
     knobs=(WIDTH,),
     options=(RANK,),
     size=lambda d, rank: (2 + rank) * d,

@@ -32,7 +32,7 @@ def target_of_rows(
 
     log p(theta, data) = log_prior(theta) + sum_i log_likelihood(theta, row_i). With a batch of B rows a step takes
     log_prior + (N / B) times the sum over B rows, drawn with replacement: an unbiased estimate, and one for all
-    particles and draws. Source: Welling & Teh 2011, eq. 2.
+    particles and draws. Source: Welling & Teh 2011.
 
     Args:
         log_prior: theta (d,) -> scalar, with the log-Jacobian if parameters are constrained.

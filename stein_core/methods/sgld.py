@@ -10,7 +10,7 @@ DECAY = Knob("decay", 0.55, 0.0, 1.0, label="decay", help="the step size is epsi
 @METHODS.register(
     "sgld",
     label="SGLD",
-    reference="Welling & Teh 2011, eq. 4",
+    reference="Welling & Teh 2011",
     guides=("point",),
     optimizers=("sgd",),
     kernel=False,

@@ -11,15 +11,15 @@ from stein_core.registry import METHODS, Registry
 NOISES = Registry("noise")
 
 
-@NOISES.register("cholesky", label="Cholesky factor", reference="Gallego & Insua 2018, eq. 5")
+@NOISES.register("cholesky", label="Cholesky factor", reference="Gallego & Insua 2018")
 def cholesky(problem, particles):
     "The Cholesky factor of K: all particles together are then a sampler of the posterior."
     return gram_root(problem, particles)
 
 
-@NOISES.register("elementwise", label="elementwise, as printed", reference="D'Angelo et al. 2021, app. A")
+@NOISES.register("elementwise", label="elementwise, as printed", reference="D'Angelo et al. 2021, eq. 2")
 def elementwise(problem, particles):
-    "The square root of each entry of K: its square is not K, and the variance comes out 1.5 to 2 times too large."
+    "The square root of each entry of K. It is no root of K: on N(0, 1) 20 particles get a variance of 1.6."
     active = problem.active(len(particles))
     values = jnp.sqrt(gram_of(problem, particles))
     return jnp.where(active[:, None] & active, values, 0.0)
@@ -33,7 +33,7 @@ NOISE = Knob(
 @METHODS.register(
     "stochastic",
     label="Stochastic SVGD",
-    reference="Gallego & Insua 2018, eq. 5",
+    reference="Gallego & Insua 2018",
     guides=("point",),
     optimizers=("sgd",),
     knobs=(NOISE,),

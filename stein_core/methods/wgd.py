@@ -27,19 +27,19 @@ def _solved(gram, right, times=1):
 # R_l = sum_i grad_1 k(x_i, x_l).
 
 
-@ESTIMATORS.register("kde", label="KDE", reference="D'Angelo & Fortuin 2021, eq. 12")
+@ESTIMATORS.register("kde", label="KDE", reference="D'Angelo & Fortuin 2021")
 def kde(gram, g, repulsion, weights):
     "The score of a kernel density estimate: the repulsion divided by the density at the particle."
     return g, repulsion / (gram @ (weights > 0))[:, None]
 
 
-@ESTIMATORS.register("sge", label="SGE", reference="Li & Turner 2018; D'Angelo & Fortuin 2021, eq. 14")
+@ESTIMATORS.register("sge", label="SGE", reference="Li & Turner 2018; D'Angelo & Fortuin 2021")
 def sge(gram, g, repulsion, weights):
     "Stein gradient estimator, (K + eta I)^-1 R with eta = 0.01. With eta = 0 it has SVGD's fixed points."
     return g, _solved(gram, repulsion)
 
 
-@ESTIMATORS.register("ssge", label="SSGE", reference="Shi et al. 2018; D'Angelo & Fortuin 2021, eq. 15")
+@ESTIMATORS.register("ssge", label="SSGE", reference="Shi et al. 2018; D'Angelo & Fortuin 2021")
 def ssge(gram, g, repulsion, weights):
     "Spectral Stein gradient estimator with all eigenpairs, K (K + eta I)^-2 R with eta = 0.01."
     return g, gram @ _solved(gram, repulsion, times=2)
@@ -77,7 +77,7 @@ ESTIMATOR = Knob(
 @METHODS.register(
     "wgd",
     label="Wasserstein descent",
-    reference="D'Angelo & Fortuin 2021, Repulsive deep ensembles",
+    reference="D'Angelo & Fortuin 2021 (Repulsive deep ensembles)",
     guides=("point",),
     knobs=(ALPHA, ESTIMATOR),
     law=law,
