@@ -215,6 +215,30 @@ def test_the_scale_of_a_run_hears_no_outlier_and_only_gives_way_to_larger_forces
     np.testing.assert_allclose(fitted, 4000.0, rtol=1e-5)
 
 
+# The force that a card draws in the end, when each frame shows another estimate of it.
+MEAN = """([source, estimates, moving]) => {
+  const averaged = new Function("THEMES", source + "; return averaged")({});
+  const card = {raw: null, arrows: [], step: -1, trail: [1], restarted: false};
+  estimates.forEach((force, step) => {
+    card.arrows = averaged(card, {noisy: true, step, rows: new Float32Array([0, 0, 1, 1, force, 0, 0, 0])}, moving);
+    card.step = step;
+  });
+  return card.arrows[4];
+}"""
+
+
+def test_the_arrow_of_a_guide_at_rest_is_a_mean_over_hundreds_of_frames(chromium):
+    """Of estimates with a standard deviation of 1: 300^(-1/2) = 0.06 is left at rest, 39^(-1/2) = 0.16 on the way."""
+    source = "".join((ROOT / "app" / "stage" / name).read_text() for name in ("draw.js", "frames.js"))
+    estimates, page = np.random.default_rng(0).normal(size=(60, 300)), chromium.new_page()
+    rest, way = (
+        np.sqrt(np.mean([page.evaluate(MEAN, [source, each.tolist(), moving]) ** 2 for each in estimates]))
+        for moving in (False, True)
+    )
+    page.close()
+    assert rest == pytest.approx(300**-0.5, rel=0.3) and way == pytest.approx(39**-0.5, rel=0.3)
+
+
 # What is on screen every few milliseconds: run, status, extent, and the step of the particles, null without any.
 WATCH = """() => {
   const model = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]).find(m => m.starting !== undefined);
