@@ -115,7 +115,7 @@ def test_each_idea_is_a_question_with_one_figure(path):
 def test_lessons_one_to_four_say_why_the_variance_collapses():
     said = "".join(cell.source for key in ("02", "04") for cell in lessons()[key].cells if not cell.code)
     for sentence in (
-        "So push against pull falls with $s^2$",
+        "So push divided by pull falls by $s^2$",
         "all true draws are about equally far apart",
         "so every neighbour counts the same, $1/n$",
         "it falls like $1/\\sqrt{d}$. The pull grows like $\\sqrt{d}$",
