@@ -9,10 +9,8 @@ from __future__ import annotations
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +28,7 @@ from stein_core.assembly import (
 from stein_core.guides import correlation
 from stein_core.knobs import precision
 from stein_core.machine import trim_memory
+from stein_core.pieces import PIECE, rest_of_this_thread
 from stein_core.recipe import Knobs, knobs_of
 from stein_core.registry import METHODS
 from stein_core.spec import Spec, target_of
@@ -37,25 +36,6 @@ from stein_core.types import Frame, State
 
 LIMIT = 1e6  # a larger coordinate has diverged: no posterior here reaches that far
 WIDE = 1024  # on a CPU, from this capacity on, `look` also computes the next step, see Stepper
-PIECE = 0.05  # seconds
-_rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
-
-
-@contextmanager
-def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
-    """Let `Stepper.advance` yield on this thread: it takes its steps in pieces of about PIECE seconds.
-
-    Threads share one device. Without pieces each thread would wait for all steps of another one. The numbers stay the
-    same.
-
-    Args:
-        rest: called after each piece; an exception that it raises ends `advance`.
-    """
-    token = _rest.set(rest)
-    try:
-        yield
-    finally:
-        _rest.reset(token)
 
 
 class Stepper:
@@ -194,7 +174,7 @@ class Stepper:
         Returns:
             The last good state. Its `step` says where the run stopped.
         """
-        knobs, rest, piece = self._arguments(knobs), _rest.get(), 20
+        knobs, rest, piece = self._arguments(knobs), rest_of_this_thread(), 20
         while rest and steps > piece:
             began, before = time.perf_counter(), state
             state, steps = self._on(state, knobs, piece), steps - piece

@@ -11,6 +11,8 @@ import numpy as np
 from numpyro.infer import MCMC, NUTS
 from scipy.optimize import minimize
 
+from stein_core.pieces import resting
+
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
@@ -52,6 +54,7 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     dim, rng = drawn.shape[1], np.random.default_rng(seed)
     compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
 
+    @resting
     def evaluate(theta):
         value, slope = compiled(jnp.asarray(theta, drawn.dtype))
         value, slope = float(value), np.asarray(slope, float)

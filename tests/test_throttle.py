@@ -4,9 +4,12 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import holoviews as hv
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from checks import assert_same_frame, finished, lazy
 from desks import cliff  # noqa: F401  (a fixture)
@@ -17,8 +20,9 @@ from app.lesson.host import NotebookHost
 from app.lesson.reading import Cell, Lesson, Reading
 from app.server import background
 from app.server.background import LONGEST_REST, Cancelled, UiThrottle, background_work
-from stein_core import Spec
-from stein_core.runner import PIECE, Stepper, in_pieces
+from stein_core import Spec, from_numpyro
+from stein_core.pieces import PIECE, in_pieces, resting
+from stein_core.runner import Stepper
 
 SVGD = Spec("gaussian", 2, "svgd", capacity=32)
 
@@ -101,6 +105,7 @@ def test_background_work_has_the_share_of_one_page_more_and_ends_when_it_is_unwa
     monkeypatch.setattr(background, "in_pieces", in_pieces)
     monkeypatch.setattr(background.FRAME_BUDGET, "pages", lambda within: playing)
     monkeypatch.setattr(background, "SPARE_CORES", 1)
+    monkeypatch.setattr(background, "AT_WORK", threading.Semaphore(2))
 
     def rest(worked: float, pause=0) -> float:
         clock.now += worked
@@ -122,6 +127,46 @@ def test_background_work_has_the_share_of_one_page_more_and_ends_when_it_is_unwa
         unwanted.append(1)
         with pytest.raises(Cancelled):
             rest(0.5)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2])
+def test_so_many_threads_of_background_work_run_at_a_time(monkeypatch, at_a_time):
+    monkeypatch.setattr(background, "AT_WORK", threading.Semaphore(at_a_time))
+    monkeypatch.setattr(background.FRAME_BUDGET, "pages", lambda within=1.0: 0)
+    both, met = threading.Barrier(2), []
+
+    def work():
+        with background_work(lambda: False):
+            for _ in range(3):
+                with suppress(threading.BrokenBarrierError):  # the other one does not come
+                    both.wait(2)
+                    met.append(1)
+                resting(lambda: time.sleep(PIECE))()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(work) for _ in range(2)]:
+            done.result()
+    assert bool(met) == (at_a_time == 2)
+
+
+def test_background_work_that_waits_for_other_background_work_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(background, "AT_WORK", threading.Semaphore(1))
+    monkeypatch.setattr(background, "LONGEST_REST", 0.1)
+
+    def other():
+        with background_work(lambda: False):
+            return 1
+
+    with ThreadPoolExecutor(1) as pool, background_work(lambda: False):
+        assert pool.submit(other).result(10) == 1
+
+
+def test_a_search_for_a_start_rests_and_ends_when_it_is_unwanted():
+    def model():
+        numpyro.sample("x", dist.Normal(jnp.zeros(3), 1.0).to_event(1))
+
+    with pytest.raises(Cancelled), background_work(lambda: True):
+        from_numpyro(model)
 
 
 def test_steps_in_background_work_pause_and_end_when_they_are_unwanted():

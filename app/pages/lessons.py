@@ -176,10 +176,11 @@ class Lessons:
         self.far[self.lesson.key] = max(idea + 1, self.far.get(self.lesson.key, 0))
         for other, screen in self.screens.items():
             screen.visible = other == idea
-        if idea not in self.screens:
-            self.screens[idea] = pn.Column(**WIDE)
-            self.cells.append(self.screens[idea])
-            self.grow(self.reading, idea, self.ideas[idea].start)
+        reading = self.reading
+        if idea not in self.screens and self.begun:
+            self.in_turn(lambda: self.draw(reading, idea))
+        elif idea not in self.screens:
+            self.draw(reading, idea)
         for index in range(self.ideas[idea].start, self.ideas[idea].stop):
             self.in_turn(lambda index=index: self.fill(index))  # the text first: an output takes the browser longer
         self.rest()
@@ -191,6 +192,13 @@ class Lessons:
     def ahead(self) -> int:
         """Return how many cells shall run: to the end of the next idea."""
         return self.ideas[min(self.shown + 1, len(self.ideas) - 1)].stop
+
+    def draw(self, reading: Reading, idea: int):
+        """Draw an idea that was not on screen before, unless the reader has gone on."""
+        if reading is self.reading and idea == self.shown and idea not in self.screens:
+            self.screens[idea] = pn.Column(**WIDE)
+            self.cells.append(self.screens[idea])
+            self.grow(reading, idea, self.ideas[idea].start)
 
     def grow(self, reading: Reading, idea: int, index: int):
         """Add a cell to an idea, then the next. Later, one at a time: each blocks the event loop."""

@@ -15,11 +15,12 @@ from typing import Any, Callable, Iterator
 
 from app.server.errors import note
 from app.server.streaming import FRAME_BUDGET
-from stein_core.runner import in_pieces
+from stein_core.pieces import in_pieces
 
 log = logging.getLogger(__name__)
 SPARE_CORES = max(1, (os.cpu_count() or 1) - 1)  # beside the one on which Python runs
 LONGEST_REST = 5.0  # seconds that background work yields at a time
+AT_WORK = threading.BoundedSemaphore(SPARE_CORES)  # of background work, as much at a time: Python runs on one core
 STOPPING = threading.Event()  # the process ends: background work stops soon
 
 
@@ -74,7 +75,9 @@ def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
     """Let the steps that this thread takes yield to pages that play, and end when they are unwanted.
 
     The first piece of work compiles. After each later piece the thread rests as long as the piece took, once for each
-    page that plays: the work costs as much as one more page. On more than two cores the rest is shorter.
+    page that plays: the work costs as much as one more page. On more than two cores the rest is shorter. At most
+    SPARE_CORES threads work at a time. A thread that has waited for LONGEST_REST works nevertheless: what it waits for
+    may wait for it.
 
     Raises:
         Cancelled: the work is unwanted.
@@ -82,19 +85,28 @@ def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
     since = None
 
     def pause():
-        nonlocal since
+        nonlocal since, working
         now = time.monotonic()
+        if working:
+            AT_WORK.release()
+        working = False
         worked = 0.0 if since is None else now - since
         while not unwanted() and time.monotonic() < now + min(
             LONGEST_REST, worked * FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED) / SPARE_CORES
         ):
             time.sleep(min(worked, 0.02))
+        working = AT_WORK.acquire(timeout=LONGEST_REST)
         if unwanted():
             raise Cancelled
         since = time.monotonic()
 
-    with in_pieces(pause):
-        yield
+    working = AT_WORK.acquire(timeout=LONGEST_REST)
+    try:
+        with in_pieces(pause):
+            yield
+    finally:
+        if working:
+            AT_WORK.release()
 
 
 def in_background(

@@ -2,9 +2,9 @@
 once.
 
 With a job there is one visitor more, who runs something heavy all the while: a sweep, NUTS, or three networks of h =
-100; or there are eight, who go through lesson 9 at once, and on every ten seconds. The visitors are websocket clients
-that acknowledge every picture at once. Printed: pictures per second of each, the time from a slider's move to its
-picture, and what the server takes. Clients and server share this machine.
+100; or there are eight, who go through all of lesson 9 (or of 10) at once, and again every ten seconds. The visitors
+are websocket clients that acknowledge every picture at once. Printed: pictures per second of each, the time from a
+slider's move to its picture, and what the server takes. Clients and server share this machine.
 """
 
 import argparse
@@ -28,7 +28,8 @@ JOBS = {
     ),
     "nuts": ("?page=wave&methods=map&width=30", ["Compute NUTS here"]),
     "networks": ("?page=wave&methods=svgd,smi,vi&width=100", []),
-    "lessons": ("?page=lessons&lesson=09", 6 * ["Next"]),
+    "lessons": ("?page=lessons&lesson=09", 5 * ["Next"]),
+    "own model": ("?page=lessons&lesson=10", 5 * ["Next"]),
 }
 
 
@@ -57,12 +58,13 @@ async def turn_sliders(visitors: list[Visitor], until: float) -> None:
     await asyncio.gather(*(one(visitor, i) for i, visitor in enumerate(visitors)))
 
 
-async def start(visitor: Visitor, buttons: list[str], again: bool) -> None:
-    """Click them one after the other, and again every ten seconds."""
+async def start(visitor: Visitor, query: str, buttons: list[str], again: bool) -> None:
+    """Click them one after the other, and again every ten seconds, on the page as it was opened."""
     for button in buttons:
         await visitor.click(button)
     while again:
         await asyncio.sleep(10)
+        await visitor.go(query)
         for button in buttons:
             await visitor.click(button)
 
@@ -82,13 +84,13 @@ async def crowd(server: Server, options) -> None:
     await asyncio.sleep(options.settle)
     if options.job:
         query, buttons = JOBS[options.job]
-        busy = [Visitor(server.url, query) for _ in range(8 if options.job == "lessons" else 1)]
+        busy = [Visitor(server.url, query) for _ in range(8 if "lessons" in query else 1)]
         for visitor in busy:
             await visitor.open()
             asyncio.create_task(visitor.watch(float("inf")))
         await asyncio.sleep(options.settle)
         for visitor in busy:
-            asyncio.create_task(start(visitor, buttons, again=len(busy) > 1))
+            asyncio.create_task(start(visitor, query, buttons, again=len(busy) > 1))
         await asyncio.sleep(5)
     seconds, own = options.seconds, time.process_time()
     seen, sent, spent, began = (
@@ -108,7 +110,7 @@ async def crowd(server: Server, options) -> None:
     print(f"{options.playing} playing, {options.idle} paused, {options.hidden} hidden, {seconds:.0f} s")
     if rates:
         frames = sum(rates) * seconds
-        waits = sorted(1000 * wait for v in playing for wait in v.waits)
+        waits = sorted(1000 * wait for v in playing for wait in v.waits) or [float("nan")]
         print(
             f"pictures a second of each: least {rates[0]:.1f}, median {statistics.median(rates):.1f}, most "
             f"{rates[-1]:.1f}"
