@@ -165,13 +165,16 @@ def low_rank(dim, mask=None, *, rank, width):
 
     def log_density(psi, theta):
         location, scale, columns = split(psi)
-        origin = center(location)
         scaled = columns / scale[:, None, :]  # U = D^-1 V
         inner = jnp.eye(rank) + jnp.einsum("nrd,nsd->nrs", scaled, scaled)  # I + U^T U
         root = jnp.linalg.cholesky(inner)
         weights = scaled / scale[:, None, :]
-        along = jnp.einsum("id,nrd->nri", theta - origin, weights)
-        along -= jnp.einsum("nd,nrd->nr", location - origin, weights)[..., None]  # U^T D^-1 (theta - location)
+        if dim <= EXACT_DIFFERENCES:  # U^T D^-1 (theta - location)
+            along = jnp.einsum("ind,nrd->nri", theta[:, None, :] - location, weights)
+        else:
+            origin = center(location)
+            along = jnp.einsum("id,nrd->nri", theta - origin, weights)
+            along -= jnp.einsum("nd,nrd->nr", location - origin, weights)[..., None]
         along = jax.scipy.linalg.solve_triangular(root, along, lower=True)
         constant = -jnp.sum(jnp.log(scale) + 0.5 * jnp.log(2 * jnp.pi), axis=-1, where=real > 0)
         constant -= jnp.sum(jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1)), axis=-1)

@@ -389,6 +389,7 @@ def test_a_wrong_sweep_exits_with_2_and_one_line(run, tmp_path, wrong, message):
     assert code == 2 and not out and len(errors) == 1 and message in errors[0]
 
 
+@pytest.mark.long
 def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tmp_path, monkeypatch):
     store = tmp_path / "s.sqlite"
     store.write_bytes(b"no database" * 500)

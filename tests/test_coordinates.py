@@ -47,6 +47,7 @@ def test_whitened_draws_are_white_and_names_say_so():
         precondition(moved, "whitend")
 
 
+@pytest.mark.long
 def test_svgd_recovers_the_spread_of_a_regression_in_whitened_coordinates_only():
     """Inputs far from 0: intercept and slope are correlated by -0.999. The posterior is Gaussian and known."""
     draw = np.random.default_rng(0)

@@ -280,7 +280,7 @@ def ten_bits(x):
     return ((np.float32(x).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-@pytest.mark.parametrize("n, d", [(20, 50), (100, 50), (500, 1000), (600, 50)])
+@pytest.mark.parametrize("n, d", [(20, 50), (100, 50), pytest.param(500, 1000, marks=pytest.mark.long), (600, 50)])
 def test_the_force_is_that_of_full_float32(n, d):
     """On a GPU too: `stein_core.runner` asks for it. Ten bits are wrong by a hundred times the tolerance."""
     stepper = lazy(Spec("gaussian", d, "svgd", capacity=n))

@@ -67,7 +67,7 @@ def exact(name, **options):
     """Return the target in float64. No start is searched, which would take most of the time."""
     model, arguments = POSTERIORS[name]
     nothing = lambda model, args, kwargs, sites, seed: (None, lambda: np.zeros((0, len(sites.coordinates()))))
-    origin = lambda density, drawn, seed: Start(np.zeros(drawn.shape[1]), np.ones(drawn.shape[1]))
+    origin = lambda density, drawn, seed: Start(*(f(drawn.shape[1]) for f in (np.zeros, np.ones, np.eye)))
     with jax.enable_x64(), mock.patch.multiple(models, _for_the_search=nothing, find_start=origin):
         return from_numpyro(model, *arguments(load(name)), **options)
 

@@ -184,6 +184,7 @@ def test_nonsense_changes_in_a_link_are_refused(changes):
     assert problems and not setup.changes
 
 
+@pytest.mark.long
 def test_rows_of_a_one_dimensional_frame_lie_on_the_axis():
     frame = run_of(target="gamma").look()[0]
     table = rows(frame)

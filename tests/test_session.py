@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -31,6 +32,7 @@ from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.ui.colours import SPARE, Look, darken, looks_of, mapper
 from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
+from stein_core.spec import target_of
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -294,6 +296,12 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
         assert [card["title"] for card in still["cards"]] == [METHODS["svgd"].label]
         (background,) = still["backgrounds"]
         assert background["curve"] or (len(background["contours"]) >= 6 and background["image"])
+
+
+def test_a_scene_passes_on_what_is_to_know_about_a_models_start():
+    quiet = Spec("gaussian", method="svgd")
+    warned = Spec(replace(target_of(quiet), note="Look here."), method="svgd")
+    assert [SideBySide(()).scene([spec])["note"] for spec in (quiet, warned)] == ["", "Look here."]
 
 
 def test_every_method_has_its_own_look_on_every_page():

@@ -107,6 +107,7 @@ def test_a_regression_with_badly_scaled_columns():
     np.testing.assert_allclose(target.scale, sd, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_an_autoregression():
     """Its priors are wide, so the mode of alpha and beta is that of least squares."""
     rng = np.random.default_rng(0)
@@ -261,6 +262,7 @@ POSTERIORS = {
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="STEIN_DATA names no folder with posteriordb's reference draws")
+@pytest.mark.long
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_starts_among_the_reference_draws(name):
     with np.load(DATA / f"{name}.npz") as file:

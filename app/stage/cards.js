@@ -52,7 +52,7 @@ class Legend {
     this.scale = element("span", "scale", this.node);
     this.bar = element("i", "", this.scale);
     this.force = element("span", "", this.scale);
-    this.mean = element("span", "", this.node, "guides' arrows: mean of recent frames");
+    this.mean = element("span", "", this.node, "arrows: mean of recent frames");
     this.shown = "";
   }
 

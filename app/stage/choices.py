@@ -51,6 +51,7 @@ class Choices:
         for name, made in self.options.items():
             made.param.watch(lambda event, name=name: chosen(options={**self.shown, name: event.new}), "value")
         self.shown: dict[str, object] = {}  # options of the setup
+        self.note = pmui.Typography("", variant="caption", margin=(4, 10), visible=False)  # of the target
         for name in ("target", "dim", "guide", "optimizer", "draws"):
             getattr(self, name).param.watch(lambda event, name=name: chosen(**{name: event.new}), "value")
         knobs = {
@@ -70,7 +71,13 @@ class Choices:
         self.of_rest = Fold("Advanced", self.draws, *(self.knobs[name] for name in rest))
         own = {kind: [w for name, w in self.options.items() if name.startswith(kind)] for kind in GROUPS}
         self.posterior = group(
-            "Posterior", self.target, *own["target"], self.dim, *(self.knobs[name] for name in of_target), line=False
+            "Posterior",
+            self.target,
+            self.note,
+            *own["target"],
+            self.dim,
+            *(self.knobs[name] for name in of_target),
+            line=False,
         )
         self.methods = group("Methods", *first, *own["method"], self.guide, *own["guide"])
         self.repulsion = group("Repulsion", *(self.knobs[name] for name in REPULSION))

@@ -278,7 +278,7 @@ function drawLegend(ctx, marks, {map, scale}, look, panels) {
     const force = niceBelow(50 / scale / map.kx), text = `= ${+force.toPrecision(1)}`.replace("-", "−");
     item(force * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
   }
-  if (noisy && (show.attract || show.repulse || show.sum)) item(0, "guides' arrows: mean of recent frames", () => {});
+  if (noisy && (show.attract || show.repulse || show.sum)) item(0, "arrows: mean of recent frames", () => {});
 }
 
 // A short line of recent values; gaps where a value is missing (or not positive on a log scale).

@@ -290,6 +290,9 @@ class Live:
             self.choices.turn(news["knobs"])
         self.transport.show(news)
         self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
+        if "scene" in news:
+            note = news["scene"].get("note", "")
+            self.choices.note.param.update(object=html.escape(note), visible=bool(note))
         if "step" in news:
             self.step, self.rate = news["step"], news["steps_per_second"]
 

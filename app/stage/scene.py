@@ -52,7 +52,7 @@ class SideBySide(Cards):
             card(METHODS[spec.method].label, read_outs(spec, self.metrics), accent=look, guides=spec.has_density)
             for look, spec in zip(looks, specs)
         ]
-        return {"cards": cards, "backgrounds": [density_of(specs[0])]}
+        return {"cards": cards, "backgrounds": [density_of(specs[0])], "note": target_of(specs[0]).note}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
@@ -61,7 +61,7 @@ class SideBySide(Cards):
                 [values[one["name"]] for one in read_outs(stepper.spec, self.metrics)],
                 rows(frame),
                 stepper.spec.has_density,
-                noisy=stepper.spec.has_density,
+                noisy=stepper.spec.has_density or target_of(stepper.spec).minibatch is not None,
             )
             for stepper, frame, values in zip(run.steppers, run.frames, metrics)
         ]

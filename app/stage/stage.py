@@ -36,7 +36,8 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
             {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r" | "p"}.
-        scene: what does not move, {"cards": [...], "backgrounds": [...]}.
+        scene: what does not move, {"cards": [...], "backgrounds": [...]}; of page Particles also "note", what a model's
+            owner should know about its start.
 
     A card is a dict of
         title: text.

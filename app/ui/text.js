@@ -125,6 +125,14 @@ function lights(root, model) {
 const PIXELS = 6;  // of a drag, for one stop of the slider
 const KEYS = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 5, PageDown: -5};
 
+// Say for a moment beside a number why it stays as it is.
+function refuse(node, text) {
+  node.parentNode.querySelectorAll(".refused").forEach(old => old.remove());
+  const said = Object.assign(document.createElement("span"), {className: "refused", role: "alert", textContent: ` (${text}) `});
+  node.after(said);
+  setTimeout(() => said.remove(), 6000);
+}
+
 // A number that is a slider: drag it, use the arrow keys, or type.
 function dial(node, model) {
   const name = node.dataset.dial;
@@ -148,8 +156,10 @@ function dial(node, model) {
     const end = (take, refocus) => {
       if (over) return;
       over = true;
-      const value = Number(field.value.replace(",", ".").replace("\u2212", "-"));
-      if (take && field.value.trim() && Number.isFinite(value)) model.send_msg({dial: name, value});
+      const text = field.value.trim(), value = Number(text.replace(",", ".").replace("\u2212", "-"));
+      const {low, high} = facts();
+      if (take && text && value >= low && value <= high) model.send_msg({dial: name, value});
+      else if (take && text) refuse(node, `${text} is not allowed; allowed: ${+low.toPrecision(4)} to ${+high.toPrecision(4)}`);
       field.remove();
       tell();
       if (refocus) node.focus();

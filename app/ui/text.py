@@ -66,6 +66,7 @@ CSS = """
   background: var(--mui-palette-mark-main, #FFF3D6); border-bottom: 2px dotted; border-radius: 4px 4px 0 0;
   font-variant-numeric: tabular-nums; touch-action: pan-y; user-select: none; }
 .prose .dial::after { content: " \\2194"; font-weight: 400; font-size: .75em; }
+.prose .refused { color: var(--mui-palette-error-main, #b3261e); font-size: .875em; }
 .prose .dial input { width: 4em; font: inherit; color: inherit; background: none; border: 0; padding: 0; }
 .prose.lesson { font-size: 18px; line-height: 1.6; max-width: 36em; margin: 0 auto; }
 .prose.lesson > * { max-width: 100%; }

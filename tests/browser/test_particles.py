@@ -304,7 +304,7 @@ def test_the_arrows_of_guides_are_a_mean_over_frames(open_tab):
     one, mean = (np.array(table) for table in (tab.rows(), tab.stage("arrows(0)")))
     gap, drawn = (np.hypot(*(table[:, 4:6] + table[:, 6:8]).T).mean() for table in (one, mean))
     assert drawn < 0.5 * gap
-    said = "guides' arrows: mean of recent frames"
+    said = "arrows: mean of recent frames"
     assert f">{said}<" in exported(tab) and tab.page.get_by_text(said).first.is_visible()
 
 
