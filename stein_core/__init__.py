@@ -9,8 +9,10 @@
 import sys
 
 from stein_core import guides, methods, optimizers, posteriors, targets  # noqa: F401  (importing registers)
+from stein_core.diagnosis import Report, diagnose
 from stein_core.errors import UnknownName
 from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
+from stein_core.fitting import Fit, fit
 from stein_core.knobs import Knob, Option
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro
@@ -34,6 +36,7 @@ __all__ = [
     "METHODS",
     "OPTIMIZERS",
     "TARGETS",
+    "Fit",
     "Forces",
     "Frame",
     "Functions",
@@ -42,6 +45,7 @@ __all__ = [
     "Option",
     "Method",
     "Recipe",
+    "Report",
     "Rows",
     "Spec",
     "State",
@@ -53,6 +57,8 @@ __all__ = [
     "collect",
     "compile",
     "device_name",
+    "diagnose",
+    "fit",
     "from_numpyro",
     "from_rows",
     "keep_compiled",

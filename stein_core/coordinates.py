@@ -40,7 +40,7 @@ def precondition(target: Target, kind: str) -> Target:
         raise unknown("coordinates", kind, KINDS)
     if kind == "raw":
         return target
-    center, root = np.asarray(target.center, float), _root(target, kind)
+    center, root = np.asarray(target.center, float), root_of(target, kind)
     inverse = np.linalg.inv(root)
     log_volume = float(np.linalg.slogdet(root)[1])
 
@@ -93,7 +93,10 @@ def _covariance(target: Target) -> np.ndarray | None:
     return None if target.variance is None else np.diag(np.asarray(target.variance, float))
 
 
-def _root(target: Target, kind: str) -> np.ndarray:
+def root_of(target: Target, kind: str) -> np.ndarray:
+    """Return L (d, d) of `precondition`, which also says what the arguments are."""
+    if kind == "raw":
+        return np.eye(target.dim)
     if kind == "scaled":
         exact = _covariance(target)
         return np.diag(np.asarray(target.scale, float) if exact is None else np.sqrt(np.diagonal(exact)))

@@ -1,15 +1,13 @@
-"""steinlab (or python -m stein_core) serve | list | run | sweep | nuts | record | bench | info"""
+"""steinlab (or python -m stein_core) serve | list | run | fit | diagnose | sweep | nuts | record | bench | info"""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import sqlite3
 import sys
 import time
-import traceback
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,7 +34,9 @@ from stein_core import (
 )
 from stein_core.cli.bench import add_bench
 from stein_core.cli.commands import add_nuts, add_record, add_sweep, check_out, given_knobs, versions
+from stein_core.cli.files import run_file
 from stein_core.cli.job import end_with
+from stein_core.cli.posterior import add_posterior
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short
 from stein_core.spec import all_options
@@ -84,6 +84,7 @@ def parser() -> Parser:
     run.add_argument("--every", type=int, metavar="K", help="keep a frame every K steps (with --out)")
     run.add_argument("--out", metavar="FILE.npz", help="where the frames go")
     run.add_argument("--json", action="store_true", help="print one JSON object")
+    add_posterior(commands)
     add_sweep(commands)
     add_nuts(commands)
     add_record(commands)
@@ -123,20 +124,7 @@ def import_files(arguments: list[str] | None) -> list[str]:
     first.add_argument("--import", action="append", default=[], dest="files", metavar="FILE.py")
     found, rest = first.parse_known_args(arguments)
     for file in found.files:
-        path = os.path.abspath(file)
-        if not os.path.isfile(path) or not path.endswith(".py"):
-            what = "is no Python file" if os.path.isfile(path) else "there is no such file"
-            raise ValueError(f"--import {short(file)!r}: {what}; allowed: a file that ends in .py.")
-        sys.path.insert(0, os.path.dirname(path))  # as `python FILE.py` does
-        name = os.path.splitext(os.path.basename(path))[0]
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-            where = f", line {lines[-1]}" if lines else ""
-            raise ValueError(f"--import {short(file)!r}{where}: {type(error).__name__}: {short(error)}") from error
+        run_file(file, "--import")
     return rest
 
 

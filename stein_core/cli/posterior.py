@@ -1,0 +1,125 @@
+"""`fit` and `diagnose`: a posterior of one's own on the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import jax
+import numpy as np
+
+from stein_core.cli.commands import check_out, given_knobs
+from stein_core.cli.files import arrays_of, model_of
+from stein_core.diagnosis import diagnose
+from stein_core.diagnosis.reference import compared, nuts
+from stein_core.errors import short
+from stein_core.fitting import fit
+from stein_core.machine import keep_compiled
+from stein_core.models import from_numpyro
+from stein_core.registry import TARGETS
+from stein_core.spec import Spec, target_of
+from stein_core.types import Target
+
+
+def add_posterior(commands) -> None:
+    """Add the arguments of `fit` and `diagnose`."""
+    shared = {"metavar": "MODEL", "help": "FILE.py:NAME of a NumPyro model, or the name of a target"}
+    made = commands.add_parser("fit", help="fit a posterior of your own, check it, and say whether to trust it")
+    made.set_defaults(act=fit_posterior)
+    made.add_argument("model", **shared)
+    made.add_argument("--method", default="smi")
+    made.add_argument("--particles", type=int)
+    made.add_argument("--guide", help="the method's own by default")
+    made.add_argument("--steps", type=int, default=2000)
+    made.add_argument("--coordinates", default="whitened", help="whitened, scaled or raw")
+    made.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, method.alpha=0.1 say")
+    made.add_argument("--draws", metavar="FILE.npz", help="where the draws go, by the names of the model's sites")
+    checked = commands.add_parser("diagnose", help="check draws that you have")
+    checked.set_defaults(act=diagnose_draws)
+    checked.add_argument("draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site")
+    checked.add_argument("--model", **shared)
+    for parser in (made, checked):
+        parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
+        parser.add_argument("--reference", choices=["nuts"], help="compare with a run of NUTS")
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--out", metavar="FILE.html", help="where the report goes; .json for numbers")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def fit_posterior(options) -> int:
+    """`fit`: exit code 0, or 4 if the report says that the posterior is wrong."""
+    if options.out:
+        check_out(options.out)
+    if options.steps < 4:
+        raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
+    keep_compiled()
+    target = _target(options)
+    made = fit(
+        target,
+        method=options.method,
+        particles=options.particles,
+        guide=options.guide,
+        steps=options.steps,
+        coordinates=options.coordinates,
+        knobs=given_knobs(options.set),
+        seed=options.seed,
+        progress=not options.json,
+    )
+    if options.draws:
+        np.savez_compressed(options.draws, **made.values)
+    return _report(options, diagnose(made), target, made.draws, {"seconds": made.seconds, "rounds": made.rounds})
+
+
+def diagnose_draws(options) -> int:
+    """`diagnose`: exit code 0, or 4 if the report says that the draws are wrong."""
+    if options.out:
+        check_out(options.out)
+    keep_compiled()
+    found = arrays_of(options.draws, "draws")
+    scores = found.pop("scores", None)
+    found.pop("lp", None)
+    target = _target(options) if options.model else None
+    if "draws" in found:
+        what = found["draws"]
+    elif target is not None:
+        what = found
+    else:
+        what = np.column_stack([values.reshape(len(values), -1) for values in found.values()])
+    report = diagnose(what, target, scores)
+    return _report(options, report, target, report.evidence.draws, {})
+
+
+def _target(options) -> Target:
+    data = arrays_of(options.data, "--data", limit=False) if options.data else {}
+    if ":" not in options.model:
+        return target_of(Spec(TARGETS[options.model].name, method="svgd"))
+    model = model_of(options.model)
+    with warnings.catch_warnings(record=True) as caught, jax.enable_x64():
+        warnings.simplefilter("always")
+        try:
+            target = from_numpyro(model, seed=options.seed, **data)
+        except TypeError as error:
+            there = f"--data has: {', '.join(data) or 'nothing'}"
+            raise ValueError(f"model {short(options.model)!r}: {short(error)}; {there}.") from error
+    for each in caught:
+        print(f"note: {each.message}", file=sys.stderr)
+    return target
+
+
+def _report(options, report, target, draws, facts) -> int:
+    said = report.to_dict() | facts
+    if options.reference:
+        if target is None:
+            raise ValueError("--reference nuts needs a density; allowed: together with --model.")
+        said["reference"] = compared(draws, nuts(target, options.seed), report.evidence.names)
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as file:
+            file.write(json.dumps(said, indent=1) if options.out.endswith(".json") else report.to_html())
+    if options.json:
+        print(json.dumps(said))
+    else:
+        print(report)
+        for row in said.get("reference", ()):
+            print(f"  against NUTS: {row['coordinate']}: mean {row['mean error']:+.3f} sd, sd x {row['sd ratio']:.3f}")
+    return 4 if report.ok is False else 0

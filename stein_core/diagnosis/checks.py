@@ -1,0 +1,119 @@
+"""The checks: one decorated function each, Evidence -> Finding, or None if it has nothing to say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
+
+SHIFT = 0.2  # sds of the posterior, from which a mean counts as wrong
+NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wrong
+CERTAIN = 2.0  # standard errors beside that
+K_HAT = 0.7  # Vehtari et al. 2024
+R_HAT = 1.05
+
+
+def _worst(names, values, by) -> tuple[str, float]:
+    at = int(np.argmax(by))
+    return names[at], float(values[at])
+
+
+@CHECKS.register("finite", label="Finite density", reference="-", needs=("scores",))
+def finite(seen: Evidence) -> Finding:
+    """Count the draws whose score is not finite: they lie where the posterior has no density."""
+    bad = int((~np.isfinite(seen.scores).all(axis=1)).sum())
+    text = f"{bad} of {seen.n} draws have no finite score." if bad else "Every draw has a finite score."
+    return Finding(bad, 0, 0.0, bad > 0, text)
+
+
+@CHECKS.register("spread", label="Spread", reference="-")
+def spread(seen: Evidence) -> Finding | None:
+    """Find coordinates and directions in which the draws do not vary."""
+    unit = seen.draws.std(axis=0)
+    constant = [name for name, sd in zip(seen.names, unit) if not sd > 1e-12]
+    if constant:
+        return Finding(len(constant), 0, 0.0, True, f"All draws have the same {', '.join(constant[:5])}.")
+    if seen.n <= seen.d:
+        lost = seen.d - seen.n + 1
+        text = f"{seen.n} draws span at most {seen.n - 1} of {seen.d} directions; {lost} have no variance at all."
+        return Finding(lost, 0, 0.0, True, text)
+    return None
+
+
+@CHECKS.register("location", label="Location", reference="Stein's identity E[s] = 0", needs=("scores",))
+def location(seen: Evidence) -> Finding | None:
+    """Are the draws where the density says? Compare their means with those that the scores imply, in sds."""
+    if seen.implied is None:
+        return None
+    shift, error = seen.implied[1], seen.errors[1]
+    wrong = (np.abs(shift) > SHIFT) & (np.abs(shift) > CERTAIN * error)
+    name, value = _worst(seen.names, shift, np.abs(shift))
+    side = "above" if value > 0 else "below"
+    text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply, the largest difference."
+    return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, shift.tolist())))
+
+
+@CHECKS.register("width", label="Width", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("scores",))
+def width(seen: Evidence) -> Finding | None:
+    """Are the draws as wide as the density says? Compare their sds with those that the scores imply."""
+    if seen.implied is None:
+        return None
+    ratio, error = seen.implied[0], seen.errors[0]
+    wrong = ((ratio < NARROW) | (ratio > WIDE)) & (np.abs(ratio - 1) > CERTAIN * error)
+    name, value = _worst(seen.names, ratio, np.abs(np.log(np.maximum(ratio, 1e-9))))
+    text = f"{name} has {value:.2f} times the sd that the scores imply, the largest difference."
+    return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+
+
+@CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("scores",))
+def stein_trace(seen: Evidence) -> Finding:
+    """r = -sum_l s_l . (x_l - mean) / ((n - 1) d): 1 for exact draws of any density, below 1 if they are too narrow."""
+    each = seen.trace
+    r, error = float(each.mean()), 0.0 if seen.chains == 0 else math.sqrt(2 / (seen.ess * seen.d))
+    if seen.chains and seen.n > 1:
+        rows = -np.sum(seen.scores * (seen.draws - seen.draws.mean(axis=0)), axis=1) / seen.d
+        error = max(error, float(rows.std() / math.sqrt(seen.ess)))
+    narrow, wide = NARROW**2, WIDE**2
+    wrong = not narrow <= r <= wide and abs(r - 1) > CERTAIN * error  # NaN is wrong too
+    text = f"r = {r:.3f}; exact draws have 1."
+    if wrong and r < 1 and math.isfinite(seen.law) and abs(r / seen.law - 1) < 0.1:
+        text += f" SVGD has {seen.law:.3f} at rest with these settings: it is the collapse that its law says."
+    return Finding(r, 1.0, error, wrong, text, dict(zip(seen.names, each.tolist())))
+
+
+@CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("scores",))
+def curvature(seen: Evidence) -> Finding | None:
+    """Say when the scores do not fall along some direction: several modes, or draws far from the posterior's mass."""
+    if seen.implied is not None or seen.n < 2 * seen.d or (seen.draws.std(axis=0) <= 1e-12).any():
+        return None
+    text = "In some direction the scores do not push the draws back: there may be several modes, or a ridge."
+    return Finding(math.nan, 0, 0.0, True, text)
+
+
+@CHECKS.register("k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("log_p", "log_q"))
+def k_hat(seen: Evidence) -> Finding:
+    """Do the weights agree? Pareto's k of log p - log q: below 0.7 they could correct the fit."""
+    weights = seen.log_p - seen.log_q
+    if np.ptp(weights) < 1e-8:  # the fit is the posterior: there is no tail to fit
+        return Finding(-math.inf, 0.0, 0.0, False, "All weights are equal: the fit is the posterior.")
+    import arviz  # not at the top: it takes a second
+
+    k = float(arviz.psislw(weights)[1])
+    side = "below" if k < K_HAT else "above"
+    return Finding(k, 0.0, 0.0, False, f"k = {k:.2f}, {side} {K_HAT}. It grows with the dimension, also for good fits.")
+
+
+@CHECKS.register("chains", label="Chains", reference="Vehtari et al. 2021", needs=("draws",))
+def chains(seen: Evidence) -> Finding | None:
+    """Do the chains agree? Rank-normalised R-hat, and the effective number of draws."""
+    if seen.chains < 2:
+        return None
+    import arviz  # not at the top: it takes a second
+
+    rows = seen.draws.reshape(seen.chains, -1, seen.d)
+    each = np.array([arviz.rhat(rows[:, :, j]) for j in range(seen.d)])
+    name, value = _worst(seen.names, each, each)
+    text = f"R-hat is {value:.3f} at most, of {name}; {seen.ess:.0f} effective draws."
+    return Finding(value, 1.0, 0.0, bool(value > R_HAT), text, dict(zip(seen.names, each.tolist())))

@@ -1,0 +1,222 @@
+"""What a check reads, and what it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.errors import short
+from stein_core.facts import Facts
+from stein_core.fitting import Fit, in_precision_of, log_densities
+from stein_core.registry import METHODS, Registry
+from stein_core.types import Target
+
+RESAMPLES = 40  # bootstrap sets of rows, for standard errors
+LARGEST = 400  # coordinates, above which no matrix of them is made
+
+
+@dataclass(frozen=True)
+class CheckFacts(Facts):
+    """Say what a check needs of the evidence: names of its arrays that must be there."""
+
+    needs: tuple[str, ...] = ()
+
+
+CHECKS = Registry("check", CheckFacts)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Hold what one check found.
+
+    Args:
+        value: the number.
+        expected: the number of exact draws.
+        error: its standard error for exact draws; 0 for particles, which are no random draws.
+        wrong: whether the posterior should not be trusted as it is.
+        sentence: what it means.
+        each: the number of each coordinate, by name.
+    """
+
+    value: float
+    expected: float
+    error: float
+    wrong: bool
+    sentence: str
+    each: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Hold draws and what is known about them, in unconstrained coordinates.
+
+    Args:
+        draws: (n, d).
+        names: of the d coordinates.
+        scores: (n, d) gradients of the log density, with the log-Jacobian, at the draws; or None.
+        log_p, log_q: (n,) log densities of the posterior and of the fit; or None.
+        chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
+        law: the Stein trace that the method has at rest when it is collapsed, or NaN.
+    """
+
+    draws: np.ndarray
+    names: tuple[str, ...]
+    scores: np.ndarray | None = None
+    log_p: np.ndarray | None = None
+    log_q: np.ndarray | None = None
+    chains: int = 1
+    law: float = math.nan
+
+    @property
+    def n(self) -> int:
+        """Return the number of draws."""
+        return len(self.draws)
+
+    @property
+    def d(self) -> int:
+        """Return the number of coordinates."""
+        return self.draws.shape[1]
+
+    @cached_property
+    def ess(self) -> float:
+        """Return the effective number of draws: the median over the coordinates; of particles their number."""
+        if self.chains == 0 or self.log_q is not None or self.n < 8 * self.chains:
+            return float(self.n)
+        import arviz  # not at the top: it takes a second
+
+        rows = self.draws.reshape(self.chains, -1, self.d)
+        return float(min(np.median([arviz.ess(rows[:, :, j]) for j in range(min(self.d, 50))]), self.n))
+
+    @cached_property
+    def trace(self) -> np.ndarray:
+        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1); its mean is the Stein trace r."""
+        apart = self.draws - self.draws.mean(axis=0)
+        return -np.sum(self.scores * apart, axis=0) / max(self.n - 1, 1)
+
+    @cached_property
+    def implied(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return (ratios (d,), shifts (d,)) of the draws, or None if they do not span all coordinates.
+
+        A ratio is the sd of the draws over the one that their scores imply. A shift is their mean minus the implied
+        one, in implied sds. The scores are regressed on the draws, s ~ -P (x - m). Exact draws of any density have P =
+        inverse covariance and m = mean, since E[s] = 0 and E[s (x - mean)^T] = -I (Stein's identity). For a normal
+        target P and m are those of the target, whatever the draws.
+        """
+        return implied(self.draws, self.scores)
+
+    @cached_property
+    def errors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standard errors (d,) of `implied` over resampled rows; 0 for particles."""
+        if self.chains == 0 or self.implied is None:
+            return np.zeros(self.d), np.zeros(self.d)
+        rng = np.random.default_rng(0)
+        found = []
+        for _ in range(RESAMPLES):
+            rows = rng.integers(self.n, size=self.n)
+            found.append(implied(self.draws[rows], self.scores[rows]))
+        found = [each for each in found if each is not None]
+        if len(found) < RESAMPLES // 2:
+            return np.full(self.d, np.inf), np.full(self.d, np.inf)
+        wider = math.sqrt(self.n / self.ess)
+        return tuple(wider * np.std([each[i] for each in found], axis=0) for i in (0, 1))
+
+
+def implied(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return `Evidence.implied` of draws (n, d) and scores (n, d)."""
+    (n, d), mean = draws.shape, draws.mean(axis=0)
+    if n < d + 2 or d > LARGEST:
+        return None
+    unit = draws.std(axis=0, ddof=1)
+    if not (unit > 0).all():
+        return None
+    covariance = np.cov(draws.T / unit[:, None]).reshape(d, d)
+    values, vectors = np.linalg.eigh(covariance)
+    if values[0] < 1e-10 * values[-1]:
+        return None
+    root = unit[:, None] * vectors * np.sqrt(values)  # draws = mean + root y
+    y = (draws - mean) / unit @ vectors / np.sqrt(values)
+    slopes = -(scores @ root).T @ y / (n - 1)  # the identity for exact draws
+    values, vectors = np.linalg.eigh((slopes + slopes.T) / 2)
+    if values[0] <= 1e-3 * max(values[-1], 1e-300):  # not concave in some direction
+        return None
+    target = root @ (vectors / np.sqrt(values))  # target @ target^T: the implied covariance
+    sd = np.linalg.norm(target, axis=1)
+    shift = -target @ (target.T @ scores.mean(axis=0)) / sd
+    return np.sqrt(np.sum(root**2, axis=1)) / sd, shift
+
+
+def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
+    """Return the Evidence of a Fit, of draws with or without a target, or of an InferenceData.
+
+    Args:
+        what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model, (n, ...) each; or
+            ArviZ's InferenceData.
+        target: whose draws they are; None for a Fit, or if nobody knows.
+        scores: of the draws, in their shape, if there is no target.
+
+    Raises:
+        ValueError: a shape that does not fit, a row that is not finite, named values without a target.
+    """
+    if isinstance(what, Fit):
+        log_p, found = log_densities(what.target, what.draws)
+        chains = 0 if what.log_q is None else 1
+        law = _law(what) if chains == 0 else math.nan
+        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law)
+    draws, chains = _draws(what, target)
+    bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
+    if len(bad):
+        column = int(np.flatnonzero(~np.isfinite(draws[bad[0]]))[0])
+        raise ValueError(f"draws: row {bad[0]}, column {column} is {draws[bad[0], column]}; allowed: finite numbers.")
+    names = target.coordinates if target else tuple(f"x{i + 1}" for i in range(draws.shape[1]))
+    if target is not None:
+        log_p, scores = log_densities(target, draws)
+        return Evidence(draws, names, scores, log_p, None, chains)
+    if scores is not None:
+        scores = np.asarray(scores, float).reshape(-1, draws.shape[1])
+        if scores.shape != draws.shape:
+            raise ValueError(f"scores have shape {scores.shape}; allowed: that of the draws, {draws.shape}.")
+    return Evidence(draws, names, scores, None, None, chains)
+
+
+def _draws(what, target) -> tuple[np.ndarray, int]:
+    """Return draws (n, d) and the number of chains."""
+    posterior = getattr(what, "posterior", None)
+    if posterior is not None:  # InferenceData
+        known = {str(name): np.asarray(posterior[name].values, float) for name in posterior.data_vars}
+        chains = next(iter(known.values())).shape[0]
+        what = {name: values.reshape(-1, *values.shape[2:]) for name, values in known.items()}
+    elif isinstance(what, Mapping):
+        chains, what = 1, {name: np.asarray(values, float) for name, values in what.items()}
+    else:
+        table = np.asarray(what, float)
+        if table.ndim not in (2, 3) or not table.size:
+            raise ValueError(f"draws have shape {table.shape}; allowed: (n, d) or (chains, n, d).")
+        chains = table.shape[0] if table.ndim == 3 else 1
+        table = table.reshape(-1, table.shape[-1])
+        if target is not None and table.shape[1] != target.dim:
+            raise ValueError(f"draws have {table.shape[1]} columns; {target} has {target.dim} coordinates.")
+        return table, chains
+    if target is None or target.unconstrain is None:
+        columns = [values.reshape(len(values), -1) for values in what.values()]
+        return np.concatenate(columns, axis=1), chains
+    with in_precision_of(target):
+        try:
+            rows = {name: jnp.asarray(values, float) for name, values in what.items()}
+            theta = jax.jit(jax.vmap(target.unconstrain))(rows)
+        except KeyError as error:
+            raise ValueError(f"draws have no values of {short(error)}; there are: {', '.join(what)}.") from None
+    return np.asarray(theta), chains
+
+
+def _law(fit: Fit) -> float:
+    """Return the variance that SVGD's law gives for these settings; NaN if there is none."""
+    spec = fit.recipe.spec
+    knobs = {name: knob.default for name, knob in spec.knobs().items()} | dict(fit.recipe.knobs)
+    return float(METHODS[spec.method].facts.law(spec.dim, len(fit.draws), knobs))

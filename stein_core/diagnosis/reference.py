@@ -1,0 +1,70 @@
+"""A run of NUTS on the same posterior, to compare draws with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.infer import MCMC, NUTS
+
+from stein_core.coordinates import precondition, root_of
+from stein_core.fitting import in_precision_of
+from stein_core.types import Target
+
+CHAINS, WARMUP, SAMPLES = 4, 500, 1000
+
+
+def nuts(
+    target: Target, seed: int = 0, chains: int = CHAINS, warmup: int = WARMUP, samples: int = SAMPLES
+) -> np.ndarray:
+    """Return draws (chains, samples, d) of NUTS in the target's coordinates.
+
+    It runs in whitened coordinates if a rough covariance is known. The chains start from draws of its normal.
+
+    Args:
+        target: the posterior.
+        seed: of the chains.
+        chains, warmup, samples: how many, and steps of each.
+    """
+    kind = "whitened" if target.root is not None or target.variance is not None else "scaled"
+    with in_precision_of(target):
+        z = precondition(target, kind)
+        kernel = NUTS(potential_fn=lambda theta: -z.log_density(theta), target_accept_prob=0.9)
+        sampler = MCMC(
+            kernel,
+            num_warmup=warmup,
+            num_samples=samples,
+            num_chains=chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        first, second = jax.random.split(jax.random.key(seed))
+        starts = 0.5 * jax.random.normal(first, (chains, target.dim))
+        sampler.run(second, init_params=starts if chains > 1 else starts[0])
+        draws = np.asarray(sampler.get_samples(group_by_chain=True), float)
+        back = jax.vmap(jax.vmap(lambda row: _theta(target, kind, row)))
+        return np.asarray(back(jnp.asarray(draws, float)), float)
+
+
+def _theta(target: Target, kind: str, z):
+    return jnp.asarray(target.center, float) + jnp.asarray(root_of(target, kind), float) @ z
+
+
+def compared(draws: np.ndarray, reference: np.ndarray, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return a row for each coordinate: mean error in reference sds, and ratio of sds.
+
+    Args:
+        draws: (n, d).
+        reference: (k, d) or (chains, k, d).
+        names: of the coordinates.
+    """
+    reference = reference.reshape(-1, reference.shape[-1])
+    mean, sd = reference.mean(axis=0), reference.std(axis=0, ddof=1)
+    errors = (draws.mean(axis=0) - mean) / sd
+    ratios = draws.std(axis=0, ddof=1) / sd
+    return [
+        {"coordinate": name, "mean error": float(error), "sd ratio": float(ratio)}
+        for name, error, ratio in zip(names, errors, ratios)
+    ]

@@ -1,0 +1,245 @@
+"""The report: a verdict in one sentence, all findings, and alternatives that are run and measured."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
+from stein_core.fitting import Fit, fit
+from stein_core.types import Target
+
+SNIPPET = (
+    'np.savez("mine.npz", draws=theta, scores=jax.vmap(jax.grad(log_density))(theta), lp=jax.vmap(log_density)(theta))'
+)
+# What may be better than a fit, in the order in which it is tried: method, knobs.
+CHANGES = (
+    ("smi", {"method.particles": 20, "method.alpha": 0.05}),
+    ("vi", {}),
+    ("svgd", {"method.particles": 100, "bandwidth.rule": "median"}),
+)
+SHOWN = 8  # coordinates in a printed report
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Hold an SVG, which a notebook shows."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the SVG to a file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Hold what the checks found.
+
+    Args:
+        evidence: what they read.
+        findings: check -> Finding.
+        made: the Fit that was checked, or None.
+    """
+
+    evidence: Evidence
+    findings: dict[str, Finding]
+    made: Fit | None = None
+
+    @property
+    def ok(self) -> bool | None:
+        """Return whether no check says that the posterior is wrong; None if nobody can tell, without scores."""
+        return None if self.evidence.scores is None else not any(each.wrong for each in self.findings.values())
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence: whether to trust the draws, and the worst that was found."""
+        if self.ok is None:
+            wrong = [each.sentence for each in self.findings.values() if each.wrong]
+            return " ".join(["Without scores nobody can tell whether these draws are right.", *wrong])
+        if self.ok:
+            return "No sign of a wrong location or width."
+        found = {name: each for name, each in self.findings.items() if each.wrong}
+        said = [found[name].sentence for name in ("finite", "spread", "width", "location") if name in found][:2]
+        r = self.findings["stein_trace"].value
+        narrow = "width" in found and found["width"].value < 1 or not found.get("width") and r < 1
+        what = (
+            "These draws are too narrow"
+            if narrow and ("width" in found or "stein_trace" in found)
+            else ("These draws are too wide" if "width" in found else "These draws are not right")
+        )
+        said = said or [each.sentence for each in found.values()][:2]
+        return f"{what}. {' '.join(said)}"
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each coordinate: its name, ratio of sds, shift in sds, and r_j."""
+        each = {key: self.findings[check].each for key, check in COLUMNS.items() if check in self.findings}
+        rows = [
+            {"coordinate": name, **{key: values.get(name, math.nan) for key, values in each.items()}}
+            for name in self.evidence.names
+        ]
+        return sorted(rows, key=lambda row: -abs(math.log(max(row.get("sd ratio", 1.0), 1e-9))))
+
+    def __str__(self) -> str:
+        lines = [self.verdict, ""]
+        for name, found in self.findings.items():
+            mark = "wrong" if found.wrong else "ok"
+            lines.append(f"{CHECKS[name].label:>14}  {mark:5}  {found.sentence}")
+        if self.evidence.scores is None:
+            return "\n".join([*lines, "", "To add them:", f"    {SNIPPET}"])
+        columns = ["coordinate", *(key for key in COLUMNS if key in self.table[0])]
+        lines += ["", "  ".join(f"{name:>12}" for name in columns)]
+        for row in self.table[:SHOWN]:
+            cells = [row["coordinate"][:24], *(f"{row[key]:.3f}" for key in columns[1:])]
+            lines.append("  ".join(f"{cell:>12}" for cell in cells))
+        if len(self.table) > SHOWN:
+            lines.append(f"... {len(self.table) - SHOWN} more in `report.table`")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types: verdict, findings and table. A number that is not finite is None."""
+
+        def plain(value):
+            if isinstance(value, dict):
+                return {key: plain(each) for key, each in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [plain(each) for each in value]
+            if isinstance(value, (float, np.floating)):
+                return float(value) if math.isfinite(value) else None
+            return bool(value) if isinstance(value, np.bool_) else value
+
+        findings = {name: asdict(each) for name, each in self.findings.items()}
+        return plain({"verdict": self.verdict, "ok": self.ok, "findings": findings, "table": self.table})
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the report as one HTML page, with its figure inside; nothing is loaded from elsewhere.
+
+        Args:
+            path: where to write it, too.
+        """
+        rows = "".join(
+            f"<tr class={'wrong' if f.wrong else 'ok'}><th>{html.escape(CHECKS[name].label)}</th>"
+            f"<td>{'wrong' if f.wrong else 'ok'}</td><td>{html.escape(f.sentence)}</td></tr>"
+            for name, f in self.findings.items()
+        )
+        keys = [key for key in COLUMNS if self.table and key in self.table[0]]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("coordinate", *keys))
+        body = "".join(
+            f"<tr><th>{html.escape(row['coordinate'])}</th>{''.join(f'<td>{row[key]:.3f}</td>' for key in keys)}</tr>"
+            for row in self.table
+        )
+        own = "" if self.evidence.scores is not None else f"<pre>{html.escape(SNIPPET)}</pre>"
+        page = (
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>Posterior report</title><style>{CSS}</style>"
+            f"<h1>{html.escape(self.verdict)}</h1>{own}<table>{rows}</table>{self._bars()}"
+            f"<table class=numbers><tr>{head}</tr>{body}</table></html>"
+        )
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def plot(self) -> Picture:
+        """Return a figure for a notebook: the ratio of sds of each coordinate, with a line at 1."""
+        return Picture(self._bars())
+
+    def _bars(self, width: int = 320) -> str:
+        """Return an SVG with a bar for each coordinate's ratio of sds, and a tick at 1."""
+        rows = [row for row in self.table[:40] if math.isfinite(row.get("sd ratio", math.nan))]
+        if not rows:
+            return ""
+        most = max(1.5, *(min(row["sd ratio"], 3.0) for row in rows))
+        bars = "".join(
+            f'<text x="150" y="{22 * i + 15}" text-anchor="end">{html.escape(row["coordinate"][:20])}</text>'
+            f'<rect x="158" y="{22 * i + 3}" width="{width * min(row["sd ratio"], most) / most:.1f}" height="15"/>'
+            for i, row in enumerate(rows)
+        )
+        at, height = 158 + width / most, 22 * len(rows)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{170 + width}" height="{height + 20}" '
+            f'role="img" aria-label="ratio of standard deviations">'
+            f'{bars}<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{height}"/>'
+            f'<text x="{at:.1f}" y="{height + 16}" text-anchor="middle">1: as wide as the scores say</text></svg>'
+        )
+
+    def try_changes(self, changes: Sequence[tuple[str, dict]] = CHANGES, progress: bool = True) -> list[dict[str, Any]]:
+        """Run other methods on the same posterior and measure each.
+
+        Args:
+            changes: (method, knobs) of each.
+            progress: show a bar for each.
+
+        Returns:
+            A row for each, the best first: method, knobs, its Stein trace, largest ratio and shift, seconds, and its
+            `report`.
+
+        Raises:
+            ValueError: the draws do not come from a fit.
+        """
+        if self.made is None:
+            raise ValueError("try_changes needs a fit; allowed: a report of `diagnose(fit(...))`.")
+        rows = []
+        for method, knobs in changes:
+            recipe = self.made.recipe
+            if recipe.spec.method == method and all(recipe.knobs.get(key) == knobs[key] for key in knobs):
+                continue
+            began = time.perf_counter()
+            report = diagnose(fit(self.made.target, method=method, knobs=knobs, progress=progress))
+            worst = {key: report.findings[check].value for key, check in COLUMNS.items() if check in report.findings}
+            seconds = time.perf_counter() - began
+            rows.append(
+                {"method": method, "knobs": knobs, **worst, "ok": report.ok, "seconds": seconds, "report": report}
+            )
+        return sorted(rows, key=lambda row: (not row["ok"], abs(math.log(max(row.get("sd ratio", 1e-9), 1e-9)))))
+
+
+COLUMNS = {"sd ratio": "width", "shift": "location", "r": "stein_trace"}
+CSS = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:CanvasText;"
+    "background:Canvas;color-scheme:light dark}h1{font-size:1.4em}table{border-collapse:collapse;margin:1em 0}"
+    "th,td{text-align:left;padding:.3em .8em;border-bottom:1px solid #8886;vertical-align:top}"
+    ".wrong td:nth-child(2){font-weight:700}.numbers td{text-align:right;font-variant-numeric:tabular-nums}"
+    "svg rect{fill:#0072B2}svg line{stroke:currentColor;stroke-dasharray:4 3}svg text{fill:currentColor;font-size:13px}"
+)
+
+
+def diagnose(what: Any, target: Target | None = None, scores=None) -> Report:
+    """Check a fit, or draws.
+
+    Args:
+        what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model; or ArviZ's
+            InferenceData.
+        target: whose draws they are, from `from_numpyro` say.
+        scores: gradients of the log density at the draws, in their shape, if there is no target.
+
+    Returns:
+        The Report. Without a target or scores it says that nobody can tell.
+
+    Raises:
+        ValueError: a shape that does not fit, or a number that is not finite.
+    """
+    seen = evidence_of(what, target, scores)
+    findings = {}
+    for check in CHECKS.entries():
+        if all(getattr(seen, need) is not None for need in check.facts.needs):
+            found = check.make(seen)
+            if found is not None:
+                findings[check.name] = found
+            if check.name == "finite" and found.wrong:
+                break
+    return Report(seen, findings, what if isinstance(what, Fit) else None)

@@ -1,0 +1,236 @@
+"""Fit a posterior in one call: coordinates, step sizes and stop are chosen here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from stein_core.assembly import arguments_of, problem_of
+from stein_core.coordinates import precondition, root_of
+from stein_core.errors import short, unknown
+from stein_core.models import from_numpyro
+from stein_core.recipe import Recipe
+from stein_core.registry import METHODS, TARGETS
+from stein_core.runner import Stepper
+from stein_core.spec import Spec, capacity_for, target_of
+from stein_core.types import Frame, Target
+
+STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
+DRAWS = 4000  # of a mixture
+ROUNDS = 4  # of new coordinates, at most
+FAR, NARROW = 0.5, 1.5  # a mean (in sd) and a ratio of sds after which the coordinates are found anew
+DEFAULTS = {
+    "svgd": {"method.particles": 100, "bandwidth.rule": "median"},
+    "smi": {"method.particles": 20, "method.alpha": 0.05},
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Hold a fitted posterior.
+
+    Args:
+        target: the posterior, in its own coordinates theta.
+        draws: (n, d) thetas: of the mixture of guides, or the particles of a method of points.
+        log_q: (n,) log density of the mixture at the draws, normalised; None for points.
+        recipe: of the last round. Its target is the posterior in standardised coordinates z.
+        frame: where it ended, in z.
+        history: for each look its round, step, step size and metrics.
+        rounds: how often coordinates were found.
+        at_rest: whether the last coordinates agreed with what the fit found in them.
+        seconds: that it took.
+    """
+
+    target: Target
+    draws: np.ndarray
+    log_q: np.ndarray | None
+    recipe: Recipe
+    frame: Frame
+    history: list[dict[str, Any]] = field(default_factory=list)
+    rounds: int = 1
+    at_rest: bool = True
+    seconds: float = 0.0
+
+    @property
+    def values(self) -> dict[str, np.ndarray]:
+        """Return the draws as the model's own sites, deterministic ones included: name -> (n, ...)."""
+        with in_precision_of(self.target):
+            draws = jnp.asarray(self.draws, float)
+            return {name: np.asarray(rows) for name, rows in self.target.constrain(draws).items()}
+
+    def to_arviz(self):
+        """Return the draws as ArviZ's InferenceData, one chain, with log densities in `sample_stats`."""
+        import arviz  # not at the top: it takes a second
+
+        chain = {name: rows[None] for name, rows in self.values.items()}
+        stats = {"lp": log_densities(self.target, self.draws)[0][None]}
+        if self.log_q is not None:
+            stats["log_q"] = self.log_q[None]
+        return arviz.from_dict(posterior=chain, sample_stats=stats)
+
+
+def fit(
+    model: Callable | Target | str,
+    *arguments,
+    method: str = "smi",
+    particles: int | None = None,
+    steps: int = 2000,
+    coordinates: str = "whitened",
+    knobs: Mapping[str, Any] | None = None,
+    guide: str | None = None,
+    seed: int = 0,
+    progress: bool = True,
+    **keywords,
+) -> Fit:
+    """Fit a posterior with a Stein method, in float64 if the target allows that.
+
+    A Target that `from_numpyro` has made in float32 stays in float32.
+
+    The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
+    other means or spreads than these coordinates say, they are found anew from its draws, at most three times.
+
+    Args:
+        model: a NumPyro model, a Target, or the name of a registered target.
+        arguments, keywords: of the model.
+        method: name of a method, "smi" or "svgd" say.
+        particles: how many; by default 100 points for SVGD, else 20.
+        steps: of a round. Each quarter has a smaller step size: 0.1, 0.03, 0.01, 0.003 standard deviations.
+        coordinates: "whitened", "scaled" or "raw".
+        knobs: further knob values, `{"method.alpha": 0.1}` say.
+        guide: name of the guide; by default the method's own.
+        seed: of the run, and of the start that is sought for a model.
+        progress: show a bar.
+
+    Returns:
+        The Fit.
+
+    Raises:
+        ValueError: a wrong name or value; a model without a start, see `from_numpyro`; a run that diverges.
+    """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    if METHODS[method].facts.sampler:
+        raise ValueError(
+            f"method = {short(method)!r} is a sampler of data that stands still; allowed: particle methods."
+        )
+    began = time.perf_counter()
+    with jax.enable_x64():
+        target = _target(model, arguments, keywords, seed)
+    with in_precision_of(target):
+        known = target if target.root is not None else replace(target, root=np.diag(target.scale))
+        chosen = DEFAULTS.get(method, {"method.particles": 20}) | dict(knobs or {})
+        if particles is not None:
+            chosen["method.particles"] = particles
+        history: list[dict[str, Any]] = []
+        bar = tqdm(total=steps, unit="step", disable=None if progress else True, leave=False)
+        for number in range(1, ROUNDS + 1):
+            standard = precondition(known, coordinates)
+            spec = Spec(
+                standard, method=method, guide=guide, draws=20, capacity=capacity_for(chosen["method.particles"])
+            )
+            at = [number * steps // len(STEP_SIZES) for number in range(len(STEP_SIZES))]
+            changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
+            recipe = Recipe(spec, chosen, seed, changes)
+            bar.reset(total=steps)
+            bar.set_description(f"{METHODS[method].label}, round {number}")
+            frame = _run(recipe, steps, history, number, bar)
+            z, log_q = _draws(recipe, frame, seed)
+            mean, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T))
+            eigen = np.sqrt(np.clip(np.linalg.eigvalsh(cov), 0.0, None))
+            moved = np.abs(mean).max() > FAR or eigen.max() > NARROW or eigen.min() < 1 / NARROW
+            wide = len(z) > 2 * target.dim and eigen.min() > 1e-3
+            if not moved or coordinates == "raw" or number == ROUNDS or not wide or log_q is None:
+                break
+            root, center = root_of(known, coordinates), np.asarray(known.center, float)
+            new = root @ np.linalg.cholesky(cov)
+            known = replace(
+                known,
+                center=center + root @ mean,
+                root=new,
+                scale=np.linalg.norm(new, axis=1),
+                variance=None,
+                covariance=None,
+            )
+        bar.close()
+        theta = _back(known, coordinates, z)
+        volume = np.linalg.slogdet(root_of(known, coordinates))[1]
+    return Fit(
+        target,
+        theta,
+        None if log_q is None else log_q - volume,
+        recipe,
+        frame,
+        history,
+        number,
+        not moved,
+        time.perf_counter() - began,
+    )
+
+
+def log_densities(target: Target, draws: np.ndarray, batch: int = 500) -> tuple[np.ndarray, np.ndarray]:
+    """Return log densities (n,) and scores (n, d) of a target at draws (n, d)."""
+    with in_precision_of(target):
+        both = jax.jit(lambda rows: jax.lax.map(jax.value_and_grad(target.log_density), rows, batch_size=batch))
+        values, slopes = both(jnp.asarray(draws, float))
+    return np.asarray(values, float), np.asarray(slopes, float)
+
+
+def in_precision_of(target: Target):
+    """Return a context in which JAX computes in float64, or in float32 if the target was recorded in it."""
+    with jax.enable_x64():
+        try:
+            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), float))
+        except TypeError:
+            return jax.enable_x64(False)
+    return jax.enable_x64()
+
+
+def _target(model, arguments, keywords, seed) -> Target:
+    if isinstance(model, str):
+        return target_of(Spec(TARGETS[model].name, method="svgd"))
+    return model if isinstance(model, Target) else from_numpyro(model, *arguments, seed=seed, **keywords)
+
+
+def _run(recipe: Recipe, steps: int, history: list, number: int, bar, looks: int = 20) -> Frame:
+    """Take the steps of a recipe, and note its metrics on the way."""
+    stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
+    state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
+    measure = tuple(name for name in ("mixture_elbo", "force") if name != "mixture_elbo" or recipe.spec.has_density)
+    for at in range(0, steps, piece := max(1, steps // looks)):
+        while changes and changes[0][0] <= at:
+            _, name, value = changes.pop(0)
+            knobs[name] = value
+        goal = min(at + piece, steps)
+        state = stepper.advance(state, knobs, goal - at)
+        frame = stepper.look(state, knobs, measure)
+        history.append({"round": number, "step": goal, "step_size": knobs["method.step_size"], **frame.metrics})
+        if not frame.finite or int(state.step) < goal:
+            raise ValueError(f"the run diverged at step {int(state.step)}; try a smaller alpha, or other coordinates.")
+        bar.update(goal - at)
+    return frame
+
+
+def _draws(recipe: Recipe, frame: Frame, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return draws (n, d) in z, and their log densities (n,) under the mixture; None for points."""
+    spec = recipe.spec
+    if not spec.has_density:
+        return np.asarray(frame.locations, float), None
+    guide = problem_of(spec, target_of(spec), arguments_of(recipe.knobs)).guide
+    key, psi = jax.random.key(seed), jnp.asarray(frame.particles, float)
+    which = jnp.arange(DRAWS) % len(psi)  # as many of each guide
+    eps = jax.random.normal(key, (DRAWS, spec.dim + guide.noise))
+    z = jax.vmap(guide.sample)(psi[which], eps)
+    log_q = jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
+    return np.asarray(z), np.asarray(log_q)
+
+
+def _back(target: Target, coordinates: str, z: np.ndarray) -> np.ndarray:
+    center = 0.0 if coordinates == "raw" else np.asarray(target.center, float)
+    return center + z @ root_of(target, coordinates).T

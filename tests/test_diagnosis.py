@@ -1,0 +1,213 @@
+"""Reports on draws whose faults are known, against closed forms."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from test_cli import run  # noqa: F401  (a fixture)
+
+from stein_core import Spec, collect, diagnose, fit, from_numpyro, target_of
+from stein_core.diagnosis.evidence import implied
+from stein_core.recipe import Recipe
+
+COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, -0.2], [0.0, -0.2, 0.25]])
+MEAN = np.array([3.0, -1.0, 100.0])
+
+
+def scores_of(x):
+    return -(x - MEAN) @ np.linalg.inv(COVARIANCE)
+
+
+def normal(n, seed=0, mean=MEAN, covariance=COVARIANCE):
+    return np.random.default_rng(seed).multivariate_normal(mean, covariance, n)
+
+
+@pytest.mark.parametrize("n", [6, 50, 4000])
+@pytest.mark.parametrize("shift, factor", [(0.0, 1.0), (0.5, 1.0), (0.0, 0.7), (-1.0, 2.0)])
+def test_on_a_normal_target_the_scores_imply_its_mean_and_sds_whatever_the_draws(n, shift, factor):
+    sd = np.sqrt(np.diagonal(COVARIANCE))
+    x = MEAN + shift * sd + factor * (normal(n) - MEAN)
+    ratios, shifts = implied(x, scores_of(x))
+    np.testing.assert_allclose(ratios, x.std(axis=0, ddof=1) / sd, rtol=1e-6)
+    np.testing.assert_allclose(shifts, (x.mean(axis=0) - MEAN) / sd, atol=1e-6)
+
+
+def test_right_draws_are_not_blamed_and_wrong_ones_are_called_what_they_are():
+    sd = np.sqrt(np.diagonal(COVARIANCE))
+    verdicts = []
+    for seed in range(40):
+        x = normal(400, seed)
+        verdicts.append(diagnose(x, scores=scores_of(x)).ok)
+    assert sum(verdicts) >= 38
+    for shift, factor, words in ((0.5, 1.0, "x1 is 0.5"), (0.0, 0.7, "too narrow"), (0.0, 1.4, "too wide")):
+        x = MEAN + shift * sd + factor * (normal(4000) - MEAN)
+        report = diagnose(x, scores=scores_of(x))
+        assert report.ok is False
+        said = report.verdict if "too" in words else str(report.findings["location"].each)
+        assert words in said or abs(report.findings["location"].value - 0.5) < 0.1, report.verdict
+
+
+def test_the_stein_trace_is_that_of_the_runs_own_diagnostic():
+    spec = Spec("correlated", dim=4, method="svgd", capacity=16)
+    frame = collect(Recipe(spec, {"method.particles": 12}), 20, measure=("stein_trace",))[-1]
+    found = diagnose(frame.particles, target_of(spec)).findings["stein_trace"].value
+    assert found == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
+
+
+def test_without_scores_nobody_can_tell_and_the_report_shows_how_to_add_them():
+    report = diagnose(normal(100))
+    assert report.ok is None and "nobody can tell" in report.verdict and "np.savez" in str(report)
+
+
+def test_draws_without_variance_and_too_few_are_named():
+    x = normal(50)
+    x[:, 1] = 2.0
+    report = diagnose(x, scores=scores_of(x))
+    assert report.ok is False and "All draws have the same x2" in report.verdict
+    few = normal(3)
+    assert "span at most 2 of 3 directions" in diagnose(few, scores=scores_of(few)).verdict
+
+
+def test_a_missing_log_jacobian_shows_in_its_coordinate():
+    rng = np.random.default_rng(0)
+    rate, shape = 2.0, 3.0  # of a gamma; theta = log x has scores shape - rate x, without the Jacobian one less
+    theta = np.column_stack([np.log(rng.gamma(shape, 1 / rate, 4000)), rng.normal(size=4000)])
+    right = np.column_stack([shape - rate * np.exp(theta[:, 0]), -theta[:, 1]])
+    assert diagnose(theta, scores=right).ok
+    report = diagnose(theta, scores=right - [1.0, 0.0])
+    location = report.findings["location"]
+    assert report.ok is False and abs(location.each["x1"]) > 0.3 > abs(location.each["x2"])
+
+
+def test_chains_that_do_not_agree():
+    rng = np.random.default_rng(0)
+    same = rng.normal(size=(4, 250, 2))
+    assert not diagnose(same, scores=-same).findings["chains"].wrong
+    apart = same + np.array([0.0, 0.0, 0.0, 3.0])[:, None, None]
+    assert diagnose(apart, scores=-apart).findings["chains"].wrong
+
+
+def test_named_values_and_arviz_are_mapped_to_theta():
+    arviz = pytest.importorskip("arviz")
+
+    def model(y):
+        m = numpyro.sample("m", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(m, numpyro.sample("s", dist.HalfNormal(1))), obs=y)
+
+    with jax.enable_x64():
+        target = from_numpyro(model, np.arange(5.0))
+    rng = np.random.default_rng(0)
+    values = {"m": rng.normal(size=40), "s": rng.uniform(1, 2, 40)}
+    one = diagnose(values, target)
+    np.testing.assert_allclose(one.evidence.draws, np.column_stack([values["m"], np.log(values["s"])]))
+    chains = {name: rows.reshape(2, 20) for name, rows in values.items()}
+    two = diagnose(arviz.from_dict(posterior=chains), target)
+    np.testing.assert_allclose(two.evidence.draws, one.evidence.draws)
+    assert two.evidence.chains == 2
+    with pytest.raises(ValueError, match="'s'"):
+        diagnose({"m": values["m"]}, target)
+
+
+@pytest.mark.parametrize(
+    "draws, scores, message",
+    [
+        (np.array([[0.0, 1.0], [np.nan, 2.0]]), None, "row 1, column 0 is nan"),
+        (np.zeros(3), None, r"shape \(3,\)"),
+        (np.zeros((0, 2)), None, r"shape \(0, 2\)"),
+        (np.zeros((4, 2)), np.zeros((3, 2)), "scores have shape"),
+    ],
+)
+def test_what_is_wrong_with_draws_is_named(draws, scores, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(draws, scores=scores)
+
+
+def test_a_report_is_one_page_that_loads_nothing_and_escapes_names(tmp_path):
+    x = normal(200)
+    report = diagnose(x, scores=scores_of(x))
+    page = report.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == page
+    assert "<script" not in page and "href" not in page and "src=" not in page and "<svg" in page
+    assert json.loads(report.to_json())["verdict"] == report.verdict
+    assert report.plot()._repr_svg_().startswith("<svg")
+
+
+def test_ten_thousand_coordinates_get_a_sentence(tmp_path):
+    x = np.random.default_rng(0).normal(size=(30, 10_000))
+    report = diagnose(x, scores=-x)
+    assert "30 draws span at most 29 of 10000 directions" in report.verdict
+
+
+def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
+    theta = np.random.default_rng(0).normal(size=(300, 2))
+    np.savez(tmp_path / "right.npz", draws=theta, scores=-theta)
+    np.savez(tmp_path / "narrow.npz", draws=0.6 * theta)
+    code, out, _ = run("diagnose", tmp_path / "right.npz")
+    assert code == 0 and out.startswith("No sign")
+    code, out, _ = run("diagnose", tmp_path / "narrow.npz", "--model", "gaussian", "--json")
+    assert code == 4 and json.loads(out)["findings"]["width"]["value"] == pytest.approx(0.6, rel=0.15)
+    np.savez(tmp_path / "odd.npz", draws=np.array([{}, {}], dtype=object))
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
+    (tmp_path / "notes.txt").write_text("1")
+    for file, message in (
+        ("odd.npz", "cannot be read"),
+        ("bad.csv", "row 3, column 'b' is 'x'"),
+        ("notes.txt", "allowed: .npz, .csv"),
+        ("none.npz", "no such file"),
+    ):
+        code, _, err = run("diagnose", tmp_path / file)
+        assert code == 2 and message in err, err
+
+
+@pytest.mark.long
+def test_a_fit_of_a_model_is_right_and_says_so_and_a_collapsed_one_says_that(run, tmp_path):  # noqa: F811
+    (tmp_path / "my_model.py").write_text(
+        "import numpyro, numpyro.distributions as dist\n"
+        "def model(x, y):\n"
+        "    a = numpyro.sample('a', dist.Normal(0, 10).expand([8]).to_event(1))\n"
+        "    numpyro.sample('y', dist.Normal(x @ a, 1.0), obs=y)\n"
+    )
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 8)) @ np.diag(np.geomspace(0.1, 10, 8))
+    y = x @ rng.normal(size=8) + rng.normal(size=60)
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    precision = x.T @ x + np.eye(8) / 100
+    exact = np.linalg.solve(precision, x.T @ y), np.sqrt(np.diagonal(np.linalg.inv(precision)))
+    model, data, draws = f"{tmp_path}/my_model.py:model", tmp_path / "data.npz", tmp_path / "draws.npz"
+    code, out, err = run("fit", model, "--data", data, "--draws", draws, "--json")
+    assert code == 0, err
+    with np.load(draws) as file:
+        a = file["a"]
+    assert np.abs(a.mean(axis=0) - exact[0]).max() < 0.1 * exact[1].min() + 0.1 * exact[1].max()
+    np.testing.assert_allclose((a.mean(axis=0) - exact[0]) / exact[1], 0, atol=0.1)
+    np.testing.assert_allclose(a.std(axis=0) / exact[1], 1, atol=0.1)
+    few = ["--method", "svgd", "--particles", "8", "--set", "bandwidth.rule=median_log"]
+    code, out, _ = run("fit", model, "--data", data, *few)
+    assert code == 4 and "span at most 7 of 8 directions" in out and "it is the collapse that its law says" in out
+    code, _, err = run("fit", f"{tmp_path}/my_model.py:mdel", "--data", data)
+    assert code == 2 and "did you mean 'model'" in err
+    code, _, err = run("fit", model)
+    assert code == 2 and "--data has: nothing" in err
+
+
+def test_a_sampler_cannot_be_fitted_and_a_wrong_method_has_a_nearest_match():
+    with pytest.raises(ValueError, match="did you mean 'svgd'"):
+        fit("gaussian", method="svdg")
+
+
+@pytest.mark.long
+def test_log_densities_and_draws_of_a_fit_agree_with_the_closed_form():
+    """One guide on a correlated normal: the mean-field optimum in whitened coordinates is the posterior itself."""
+    made = fit("correlated", method="vi", progress=False)
+    target = made.target
+    np.testing.assert_allclose(np.cov(made.draws.T), target.covariance, rtol=0.1, atol=0.05)
+    exact = [
+        float(jax.scipy.stats.multivariate_normal.logpdf(jnp.asarray(row), target.mean, target.covariance))
+        for row in made.draws[:50]
+    ]
+    np.testing.assert_allclose(made.log_q[:50], exact, atol=0.15)
+    assert diagnose(made).ok and made.to_arviz().posterior.sizes["draw"] == len(made.draws)
