@@ -2,13 +2,8 @@
 
 import warnings
 
-import numpyro
-import numpyro.distributions as dist
-
 from stein_core import from_numpyro
 from stein_core.models import ModelWarning
-
-constraints = dist.constraints
 
 
 def quietly(model, *args, **kwargs):
@@ -16,13 +11,3 @@ def quietly(model, *args, **kwargs):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ModelWarning)
         return from_numpyro(model, *args, **kwargs)
-
-
-def flat(name, size=None):
-    """A flat prior on the reals."""
-    support = constraints.real if size is None else constraints.real_vector
-    return numpyro.sample(name, dist.ImproperUniform(support, (), () if size is None else (size,)))
-
-
-def flat_positive(name):
-    return numpyro.sample(name, dist.ImproperUniform(constraints.positive, (), ()))

@@ -9,9 +9,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro.infer.util import potential_energy
-from priors import flat, flat_positive, quietly
+from priors import quietly
 
 from stein_core import from_numpyro
+from stein_core.experiments.posteriordb import flat, flat_positive
 from stein_core.models import ModelWarning
 
 constraints = dist.constraints

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import potential_energy, unconstrain_fn
-from posteriors import DATA, POSTERIORS, load
 from scipy import stats
 from scipy.integrate import solve_ivp
 
 from stein_core import Spec, from_numpyro, models
+from stein_core.experiments.posteriordb import POSTERIORS, folder, load
 from stein_core.models import ModelWarning
 from stein_core.starts import Start
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
-        not DATA.is_dir(), reason="STEIN_DATA is not set, or its folder has no posteriordb with reference draws"
+        not folder().is_dir(), reason="STEIN_DATA is not set, or its folder has no posteriordb with reference draws"
     ),
 ]
 SCHOOLS, PREDATORS = "eight_schools-eight_schools_noncentered", "hudson_lynx_hare-lotka_volterra"

@@ -10,10 +10,11 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from jax.experimental.ode import odeint
-from priors import flat, flat_positive, quietly
+from priors import quietly
 from scipy.special import gamma
 
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro
+from stein_core.experiments.posteriordb import flat, flat_positive
 from stein_core.models import ModelWarning
 
 constraints = dist.constraints

@@ -22,6 +22,7 @@ import numpy as np
 import optax
 
 from stein_core.assembly import assemble
+from stein_core.cli.bench_posteriors import add_bench_posteriors
 from stein_core.cli.cases import Case, cases
 from stein_core.datasets import wave_training
 from stein_core.errors import short
@@ -228,6 +229,7 @@ def add_bench(commands) -> None:
     bench.add_argument("--json", metavar="FILE", help="write the whole table there")
     bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
     bench.set_defaults(act=run_bench)
+    add_bench_posteriors(bench.add_subparsers(dest="what", metavar="posteriors"))
 
 
 def run_bench(options) -> int:

@@ -1,7 +1,12 @@
-"""Twelve posteriors of posteriordb as NumPyro models, each written from its Stan program."""
+"""Twelve posteriors of posteriordb as NumPyro models, each written from its Stan program.
+
+Source: posteriordb (Magnusson et al. 2025), https://github.com/stan-dev/posteriordb. Data and reference draws are read
+from the folder `posteriordb` in the folder that the variable STEIN_DATA names.
+"""
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,16 +14,77 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.experimental.ode import odeint
-from priors import flat, flat_positive
+
+from stein_core.errors import unknown
 
 constraints = dist.constraints
-DATA = Path(os.environ.get("STEIN_DATA", ""), "posteriordb")
+
+
+class Reference(NamedTuple):
+    """Hold the reference draws of a posterior.
+
+    Args:
+        names: (k,) Stan's names of the reported parameters, such as "beta[1]".
+        mean, sd: (k,) of all 10,000 reference draws.
+        draws: (2000, k) some of them.
+    """
+
+    names: tuple[str, ...]
+    mean: np.ndarray
+    sd: np.ndarray
+    draws: np.ndarray
+
+    def columns(self, values) -> np.ndarray:
+        """Return named values of a model, (n, ...) each, as the columns (n, k) of these names."""
+        found = []
+        for name in self.names:
+            site, _, index = name.partition("[")
+            rows = np.asarray(values[site])
+            found.append(rows[(slice(None), *(int(i) - 1 for i in index[:-1].split(",")))] if index else rows)
+        return np.stack(found, axis=1)
+
+
+def folder() -> Path:
+    """Return the folder of the posteriors' files. It need not exist."""
+    return Path(os.environ.get("STEIN_DATA", ""), "posteriordb")
 
 
 def load(name: str) -> dict[str, np.ndarray]:
-    """Read one posterior from the folder `posteriordb` in STEIN_DATA: `names`, `draws` (2000, k), and its data."""
-    with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
+    """Read one posterior's file: `names`, `mean`, `sd`, `draws` (2000, k), and its data.
+
+    Raises:
+        UnknownName: another name.
+        ValueError: its file is not there.
+    """
+    if name not in POSTERIORS:
+        raise unknown("posterior", name, POSTERIORS)
+    path = folder() / f"{name}.npz"
+    if not path.is_file():
+        raise ValueError(
+            f"posterior {name!r} needs the file posteriordb/{name}.npz in the folder that STEIN_DATA names; it is not "
+            "there."
+        )
+    with np.load(path, allow_pickle=False) as file:
         return dict(file)
+
+
+def posterior(name: str):
+    """Return (model, its arguments, Reference) of one posterior; see `load`."""
+    file = load(name)
+    model, arguments = POSTERIORS[name]
+    names = tuple(str(each) for each in file["names"])
+    return model, arguments(file), Reference(names, file["mean"], file["sd"], np.float64(file["draws"]))
+
+
+def flat(name, size=None):
+    """Sample a real site, or `size` of them, with a flat prior."""
+    support = constraints.real if size is None else constraints.real_vector
+    return numpyro.sample(name, dist.ImproperUniform(support, (), () if size is None else (size,)))
+
+
+def flat_positive(name):
+    """Sample a positive site with a flat prior."""
+    return numpyro.sample(name, dist.ImproperUniform(constraints.positive, (), ()))
 
 
 def normal(name, scale, size):
