@@ -510,7 +510,7 @@ def test_the_readmes_code_runs(monkeypatch, capsys):
         if "import" in block:  # the others are pieces of the code
             exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
             printed.append(capsys.readouterr().out.split())
-    assert float(printed[0][-1]) == pytest.approx(np.log(20) / 50, rel=5e-3) and len(printed) == 3
+    assert float(printed[0][-1]) == pytest.approx(np.log(20) / 50, rel=5e-3) and len(printed) == 4
     method = next(block for block in blocks if "METHODS.register" in block)
     assert method in (ROOT / "stein_core" / "methods" / "ensemble.py").read_text()
 
@@ -522,7 +522,7 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch):
     own = next(block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "from_numpyro(" in block)
     (tmp_path / "my_model.py").write_text(own)
     lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", TEXT, re.MULTILINE)
-    assert len(lines) == 10  # sweeps, NUTS, recordings and long runs are in the command line's own tests
+    assert len(lines) == 12  # sweeps, NUTS, recordings and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
         if command[0] in ("list", "info", "--import") or "ring" in command:
