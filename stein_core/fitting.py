@@ -86,7 +86,7 @@ def fit(
     knobs: Mapping[str, Any] | None = None,
     guide: str | None = None,
     seed: int = 0,
-    progress: bool = True,
+    progress: bool | Callable[[int, int], None] = True,
     **keywords,
 ) -> Fit:
     """Fit a posterior with a Stein method, in float64 if the target allows that.
@@ -106,7 +106,7 @@ def fit(
         knobs: further knob values, `{"method.alpha": 0.1}` say.
         guide: name of the guide; by default the method's own.
         seed: of the run, and of the start that is sought for a model.
-        progress: show a bar.
+        progress: show a bar; or what is called with the steps that are done, and all that are known to come.
 
     Returns:
         The Fit.
@@ -129,7 +129,7 @@ def fit(
         if particles is not None:
             chosen["method.particles"] = particles
         history: list[dict[str, Any]] = []
-        bar = tqdm(total=steps, unit="step", disable=None if progress else True, leave=False)
+        tell = progress if callable(progress) else _bar(progress)
         for number in range(1, ROUNDS + 1):
             standard = precondition(known, coordinates)
             spec = Spec(
@@ -138,9 +138,7 @@ def fit(
             at = [number * steps // len(STEP_SIZES) for number in range(len(STEP_SIZES))]
             changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
             recipe = Recipe(spec, chosen, seed, changes)
-            bar.reset(total=steps)
-            bar.set_description(f"{METHODS[method].label}, round {number}")
-            frame = _run(recipe, steps, history, number, bar)
+            frame = _run(recipe, steps, history, number, tell)
             z, log_q = _draws(recipe, frame, seed)
             mean, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T))
             eigen = np.sqrt(np.clip(np.linalg.eigvalsh(cov), 0.0, None))
@@ -158,7 +156,7 @@ def fit(
                 variance=None,
                 covariance=None,
             )
-        bar.close()
+        tell(number * steps, number * steps)
         theta = _back(known, coordinates, z)
         volume = np.linalg.slogdet(root_of(known, coordinates))[1]
     return Fit(
@@ -198,7 +196,20 @@ def _target(model, arguments, keywords, seed) -> Target:
     return model if isinstance(model, Target) else from_numpyro(model, *arguments, seed=seed, **keywords)
 
 
-def _run(recipe: Recipe, steps: int, history: list, number: int, bar, looks: int = 20) -> Frame:
+def _bar(on: bool) -> Callable[[int, int], None]:
+    """Return tell(done, total), which moves a bar on a terminal."""
+    bar = tqdm(unit="step", disable=None if on else True, leave=False)
+
+    def tell(done, total):
+        bar.total = total
+        bar.update(done - bar.n)
+        if done == total:
+            bar.refresh()
+
+    return tell
+
+
+def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable, looks: int = 20) -> Frame:
     """Take the steps of a recipe, and note its metrics on the way."""
     stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
@@ -213,7 +224,7 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, bar, looks: int
         history.append({"round": number, "step": goal, "step_size": knobs["method.step_size"], **frame.metrics})
         if not frame.finite or int(state.step) < goal:
             raise ValueError(f"the run diverged at step {int(state.step)}; try a smaller alpha, or other coordinates.")
-        bar.update(goal - at)
+        tell((number - 1) * steps + goal, number * steps)
     return frame
 
 

@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.pages.collapse.grid import AXES, QUANTITIES, read_link
-from app.pages.wave.setup import LONGEST, WaveSetup, read_points
+from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
+from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Frame, Recipe
 from stein_core.cli import bench, commands
 from stein_core.cli import main as cli

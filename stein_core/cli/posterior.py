@@ -11,9 +11,11 @@ import numpy as np
 
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, model_of
+from stein_core.cli.job import add_job
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
+from stein_core.experiments.posteriordb import posterior
 from stein_core.fitting import fit
 from stein_core.machine import keep_compiled
 from stein_core.models import from_numpyro
@@ -21,10 +23,12 @@ from stein_core.registry import TARGETS
 from stein_core.spec import Spec, target_of
 from stein_core.types import Target
 
+EXAMPLE = "posteriordb/"  # before the name of one of posteriordb's posteriors
+
 
 def add_posterior(commands) -> None:
     """Add the arguments of `fit` and `diagnose`."""
-    shared = {"metavar": "MODEL", "help": "FILE.py:NAME of a NumPyro model, or the name of a target"}
+    shared = {"metavar": "MODEL", "help": "FILE.py:NAME of a NumPyro model, the name of a target, or posteriordb/NAME"}
     made = commands.add_parser("fit", help="fit a posterior of your own, check it, and say whether to trust it")
     made.set_defaults(act=fit_posterior)
     made.add_argument("model", **shared)
@@ -45,6 +49,7 @@ def add_posterior(commands) -> None:
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--out", metavar="FILE.html", help="where the report goes; .json for numbers")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_job(parser)
 
 
 def fit_posterior(options) -> int:
@@ -64,7 +69,7 @@ def fit_posterior(options) -> int:
         coordinates=options.coordinates,
         knobs=given_knobs(options.set),
         seed=options.seed,
-        progress=not options.json,
+        progress=not options.json if options.job is None else _tell,
     )
     if options.draws:
         np.savez_compressed(options.draws, **made.values)
@@ -90,15 +95,25 @@ def diagnose_draws(options) -> int:
     return _report(options, report, target, report.evidence.draws, {})
 
 
+def _tell(done: int, total: int) -> None:
+    """Say how far a fit is, in the words of `stein_core.cli.job.progress`."""
+    print(json.dumps({"done": done, "total": total, "left": None}), flush=True)
+
+
 def _target(options) -> Target:
     data = arrays_of(options.data, "--data", limit=False) if options.data else {}
-    if ":" not in options.model:
-        return target_of(Spec(TARGETS[options.model].name, method="svgd"))
-    model = model_of(options.model)
+    arguments: tuple = ()
+    if options.model.startswith(EXAMPLE):
+        model, arguments, _ = posterior(options.model.removeprefix(EXAMPLE))
+    elif ":" in options.model:
+        model = model_of(options.model)
+    else:
+        with jax.enable_x64():
+            return target_of(Spec(TARGETS[options.model].name, method="svgd"))
     with warnings.catch_warnings(record=True) as caught, jax.enable_x64():
         warnings.simplefilter("always")
         try:
-            target = from_numpyro(model, seed=options.seed, **data)
+            target = from_numpyro(model, *arguments, seed=options.seed, **data)
         except TypeError as error:
             there = f"--data has: {', '.join(data) or 'nothing'}"
             raise ValueError(f"model {short(options.model)!r}: {short(error)}; {there}.") from error
@@ -122,4 +137,4 @@ def _report(options, report, target, draws, facts) -> int:
         print(report)
         for row in said.get("reference", ()):
             print(f"  against NUTS: {row['coordinate']}: mean {row['mean error']:+.3f} sd, sd x {row['sd ratio']:.3f}")
-    return 4 if report.ok is False else 0
+    return 4 if report.ok is False and options.job is None else 0

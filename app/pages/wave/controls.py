@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from app.pages.wave.parts import CHOICE, OWN, PRESETS, Upload
-from app.pages.wave.setup import LONGEST, MOST, PAPER, WaveSetup, all_knobs, label_of, read_points, shown, used_by
+from app.pages.wave.parts import CHOICE, OWN, PRESETS
+from app.pages.wave.setup import MOST, PAPER, WaveSetup, all_knobs, label_of, read_points, shown, used_by
 from app.ui.groups import CHOOSE, Fold, dots, group
 from app.ui.job_bar import BUTTON, TEXT
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
+from app.ui.upload import LONGEST, Upload
 from stein_core.experiments.wave import WIDTHS
 
 WORDS = {  # labels that differ from the knob's own

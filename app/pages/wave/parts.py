@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import panel_material_ui as pmui
 
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.session import Snapshot
-from app.pages.wave.setup import LONGEST, STEPS, WaveSetup, label_of
-from app.server.limits import LIMITS
-from app.server.messages import CheckedMessages, one_of
+from app.pages.wave.setup import STEPS, WaveSetup, label_of
 from app.ui.colours import GREY, Look, looks_of
 from app.ui.knob_widgets import WIDTH
 from stein_core.experiments.wave import GRID
@@ -91,40 +88,6 @@ CSS = """<style>table.wave {border-collapse: collapse; width: 100%; font-size: 1
   .wave td:first-child {grid-column: 1 / -1; font-weight: 600}
   .wave td::before {content: attr(data-head) " "; color: var(--mui-palette-text-secondary)}
 }</style>"""
-
-
-class Upload(CheckedMessages, pmui.FileInput):
-    """Take one file of at most LIMITS.upload_mb, which comes in parts.
-
-    Args:
-        chosen: chosen(bytes) is called with the content.
-        refused: refused(sentence) is called instead if the file was not read.
-    """
-
-    schemas = (
-        {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
-        {"status": one_of("initializing", "finished", "error")},
-    )
-
-    def __init__(self, chosen: Callable[[bytes], None], refused: Callable[[str], None], **params):
-        super().__init__(accept=".csv,.txt", max_file_size=LONGEST, multiple=False, **params)
-        self.chosen, self.refused = chosen, refused
-        self.parts, self.received = [], 0
-
-    def handle_message(self, data) -> None:
-        status = data["status"]
-        if status == "upload_event":
-            self.received += len(data["data"])
-            if self.received <= LONGEST:
-                self.parts.append(data["data"])
-            return
-        content, size = b"".join(self.parts), self.received
-        self.parts, self.received = [], 0
-        if status == "error" or size > LONGEST:  # our script refuses a large file, another client may not
-            self.refused(f"The file was not read; allowed: text of at most {LIMITS.upload_mb} MB (STEINLAB_UPLOAD_MB).")
-        elif status == "finished":
-            self._send_msg(data)
-            self.chosen(content)
 
 
 def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Mapping
 
 from app.server.limits import LIMITS
 from app.ui import link
+from app.ui.upload import LONGEST
 from stein_core import GUIDES, METHODS, Knob, Recipe, Spec
 from stein_core.errors import unknown
 from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
@@ -19,7 +20,6 @@ CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it 
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
 MOST_STEPS = 100_000
-LONGEST = 1_000_000 * LIMITS.upload_mb  # bytes of a file, or characters of pasted text, that are read
 LINKED = 200  # points that fit a link
 DATA = next(knob for knob in KNOBS if knob.name == "data")
 PAPER = DATA.default

@@ -1,0 +1,1 @@
+"""Page "Your posterior": fit or upload, check, and what to change."""

@@ -1,0 +1,49 @@
+"""The jobs of page "Your posterior": a fit, or a check of an uploaded file, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.server.jobs import Job
+from stein_core import Recipe, Spec
+from stein_core.cli.posterior import EXAMPLE
+
+
+class PosteriorJob(Job):
+    """Run `fit` or `diagnose`.
+
+    Args:
+        words: the command, with the name of a file where it is to be read.
+        target: the posterior, or "" for a file alone.
+        files: contents of these files.
+
+    Attributes:
+        result: what the command says, `Report.to_dict` and more; None before it has ended.
+        report: the report as one HTML page.
+    """
+
+    label = "a fit"
+
+    def __init__(self, words: Sequence[str], target: str = "", files: Mapping[str, bytes] = {}):
+        named = target and not target.startswith(EXAMPLE)
+        super().__init__(1, [Recipe(Spec(target, method="svgd"))] if named else [])  # its file has to be imported
+        self.words, self.files = tuple(words), dict(files)
+        self.result: dict[str, Any] | None = None
+        self.report = ""
+
+    def arguments(self, folder: Path) -> list[str]:
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+        words = [str(folder / word) if word in self.files else word for word in self.words]
+        return [*words, "--json", "--out", str(folder / "report.html")]
+
+    def on_news(self, news: dict[str, Any]) -> None:
+        if "verdict" in news:
+            self.result = news
+        else:
+            super().on_news(news)
+
+    def collect(self, folder: Path) -> None:
+        self.report = (folder / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,89 @@
+"""Page "Your posterior": its jobs, what it shows of them, and what it refuses."""
+
+import io
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import param
+import pytest
+from bokeh.document import Document
+from panel.io.state import set_curdoc
+
+from app.pages.posterior.page import WAYS, PosteriorPage
+
+
+class Frame(param.Parameterized):
+    dark_theme = param.Boolean(default=False)
+
+
+@pytest.fixture
+def page():
+    document = Document()
+    with set_curdoc(document):
+        yield PosteriorPage(SimpleNamespace(frame=Frame()), {})
+    for leave in document.session_destroyed_callbacks:
+        leave(None)
+
+
+def ended(page, timeout=200):
+    until = time.monotonic() + timeout
+    while page.job and time.monotonic() < until:
+        page.refresh()
+        time.sleep(0.05)
+    assert page.job is None
+    return page
+
+
+def npz(**arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
+    theta = np.random.default_rng(0).normal(size=(400, 3))
+    page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
+    assert ended(page).shown["ok"] is False and "too narrow" in page.text.html and "✕ No" in page.text.html
+    before = page.text.html
+    page.upload(b"PK\x03\x04 no archive")
+    assert ended(page).error.visible and "cannot be read" in page.error.object
+    assert page.text.html == before  # nothing is lost
+    page.upload(npz(draws=theta, scores=-theta))
+    assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.text.html
+    assert page.report.startswith("<!doctype html>") and "<script" not in page.report
+
+
+@pytest.mark.long
+def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeypatch):
+    label, method, words = WAYS["few"]
+    monkeypatch.setitem(WAYS, "few", (label, method, (*words, "--set", "method.alpha=0.3")))  # narrow in 2 dimensions
+    page.posterior.value, page.way.value = "correlated", "few"
+    page.fit()
+    page.fit()  # the second of two quick clicks
+    ended(page)
+    assert page.shown["ok"] is False and page.link() == "posterior=correlated&way=few"
+    page.fit(way="smi")
+    ended(page)
+    assert page.shown["way"] == "smi" and page.shown["ok"] and [one["way"] for one in page.tried] == ["few"]
+    page.fit(reference=True)
+    ended(page)
+    rows = page.shown["reference"]
+    assert len(rows) == 2 and all(abs(row["sd ratio"] - 1) < 0.15 for row in rows) and "Against NUTS" in page.text.html
+
+
+@pytest.mark.long
+def test_a_job_can_be_cancelled_and_draws_without_scores_are_those_of_the_chosen_posterior(page):
+    page.fit()
+    page.refresh()
+    page.job.cancel()
+    assert ended(page).shown is None and page.reading.object == "Cancelled."
+    page.posterior.value = "gaussian"
+    page.upload(npz(draws=np.random.default_rng(0).normal(size=(500, 2)) + 1.0))
+    assert ended(page).shown["ok"] is False and "sd above" in page.text.html
+
+
+def test_a_link_names_what_is_wrong_and_keeps_the_rest():
+    with set_curdoc(Document()):
+        page = PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "gausian", "way": "vi"})
+    assert page.error.visible and "did you mean &#x27;gaussian&#x27;" in page.error.object and page.way.value == "vi"
