@@ -17,12 +17,11 @@ from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
 from app.lesson.reading import Reading, lessons
-from app.pages.wave.parts import Upload
-from app.pages.wave.setup import LONGEST
 from app.server.limits import LIMITS
 from app.server.messages import CheckedMessages
 from app.shell import PAGES, Shell
 from app.stage.worker import Worker
+from app.ui.upload import LONGEST, Upload
 
 LINKED = st.sampled_from(["lesson", "cell", "show", "x", "y", "axis", "page", "theme"]) | FIELDS
 TEXTS = st.one_of(WORDS, LISTS, st.sampled_from([*PAGES, *lessons(), "attract", "dark", "9" * 5000, "-1"]))

@@ -33,7 +33,6 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
 from app.notebook import stay_offline
-from app.pages.wave.parts import Upload
 from app.server import patches
 from app.server.loop import Unbusy
 from app.server.memory import detach_busy, forget_page
@@ -45,6 +44,7 @@ from app.server.patches import (
     leave_links_alone,
     stay_local,
 )  # fmt: skip
+from app.ui.upload import Upload
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):

@@ -180,7 +180,7 @@ def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
     tab.page.locator("input[type=file]").set_input_files(
         {"name": "big.csv", "mimeType": "text/csv", "buffer": b"0.1,0.2\n" * 1_000_000}
     )
-    tab.said("allowed: text of at most 1 MB")
+    tab.said("allowed: at most 1 MB")
     tab.errors[:] = [
         error for error in tab.errors if "exceeds maximum file size" not in error
     ]  # the widget logs it too

@@ -1,0 +1,34 @@
+"""Page "Your posterior" in a real browser."""
+
+import io
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return {"name": "mine.npz", "mimeType": "application/octet-stream", "buffer": file.getvalue()}
+
+
+def test_upload_verdict_download_and_a_fit(open_tab):
+    tab = open_tab("?page=posterior&posterior=gaussian&way=vi", "window.Bokeh?.index?.roots?.length")
+    theta = np.random.default_rng(0).normal(size=(300, 3))
+    tab.page.get_by_role("button", name="Fit and check").wait_for()
+    tab.page.locator("input[type=file]").set_input_files(npz(draws=0.6 * theta, scores=-0.6 * theta))
+    tab.page.get_by_text("These draws are too narrow").wait_for()
+    assert tab.page.get_by_text("✕ No").count() == 1
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("button", name="Report as HTML").click()
+    assert download.value.suggested_filename == "report.html"
+    tab.page.get_by_role("button", name="Fit and check").click()
+    tab.page.get_by_role("button", name="Cancel").wait_for()
+    tab.page.get_by_text("No sign of a wrong location or width").wait_for()
+    tab.page.get_by_role("button", name="SVGD, 100 points").click()
+    row = tab.page.locator(".verdict tr").nth(2)
+    row.wait_for()
+    assert "SVGD, 100 points" in row.inner_text()
+    tab.page.wait_for_url("**page=posterior&posterior=gaussian&way=vi")
