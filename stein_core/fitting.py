@@ -13,13 +13,14 @@ import numpy as np
 from tqdm import tqdm
 
 from stein_core.assembly import arguments_of, problem_of
+from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.coordinates import precondition, root_of
 from stein_core.errors import short, unknown
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
 from stein_core.runner import Stepper
-from stein_core.spec import Spec, capacity_for, target_of
+from stein_core.spec import Spec, capacity_for, target_of, whole_number
 from stein_core.types import Frame, Target
 
 STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
@@ -44,7 +45,7 @@ class Fit:
         frame: where it ended, in z.
         history: for each look its round, step, step size and metrics.
         rounds: how often coordinates were found.
-        at_rest: whether the last coordinates agreed with what the fit found in them.
+        consistent: whether the last coordinates agreed with what the fit found in them.
         seconds: that it took.
     """
 
@@ -55,7 +56,7 @@ class Fit:
     frame: Frame
     history: list[dict[str, Any]] = field(default_factory=list)
     rounds: int = 1
-    at_rest: bool = True
+    consistent: bool = True
     seconds: float = 0.0
 
     @property
@@ -126,8 +127,8 @@ def fit(
     with in_precision_of(target):
         known = target if target.root is not None else replace(target, root=np.diag(target.scale))
         chosen = DEFAULTS.get(method, {"method.particles": 20}) | dict(knobs or {})
-        if particles is not None:
-            chosen["method.particles"] = particles
+        count = chosen["method.particles"] if particles is None else particles
+        chosen["method.particles"] = whole_number("method.particles", count, 1, MAX_CAPACITY)
         history: list[dict[str, Any]] = []
         tell = progress if callable(progress) else _bar(progress)
         for number in range(1, ROUNDS + 1):

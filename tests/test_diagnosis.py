@@ -72,6 +72,18 @@ def test_draws_without_variance_and_too_few_are_named():
     assert "span at most 2 of 3 directions" in diagnose(few, scores=scores_of(few)).verdict
 
 
+def test_draws_in_a_plane_and_many_coordinates_are_not_taken_for_several_modes():
+    x = normal(200)
+    x[:, 2] = x[:, 0] - 2 * x[:, 1]
+    assert "In 1 of 3 directions" in diagnose(x, scores=scores_of(x)).verdict
+    many = np.random.default_rng(0).normal(size=(1000, 401))
+    report = diagnose(many, scores=-many)
+    assert report.ok and "curvature" not in report.findings
+    two = np.random.default_rng(0).choice([-3.0, 3.0], 400)[:, None] + 0.1 * normal(400)[:, :1]
+    report = diagnose(two, scores=two)  # a density that grows outwards
+    assert report.findings["curvature"].wrong
+
+
 def test_a_missing_log_jacobian_shows_in_its_coordinate():
     rng = np.random.default_rng(0)
     rate, shape = 2.0, 3.0  # of a gamma; theta = log x has scores shape - rate x, without the Jacobian one less

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
+from stein_core.diagnosis.evidence import CHECKS, FLAT, LARGEST, Evidence, Finding
 
 SHIFT = 0.2  # sds of the posterior, from which a mean counts as wrong
 NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wrong
@@ -39,6 +39,11 @@ def spread(seen: Evidence) -> Finding | None:
         lost = seen.d - seen.n + 1
         text = f"{seen.n} draws span at most {seen.n - 1} of {seen.d} directions; {lost} have no variance at all."
         return Finding(lost, 0, 0.0, True, text)
+    if seen.d <= LARGEST:
+        values = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(seen.draws.T)))
+        if lost := int((values < FLAT * values[-1]).sum()):
+            text = f"In {lost} of {seen.d} directions the draws have no variance: some coordinates determine others."
+            return Finding(lost, 0, 0.0, True, text)
     return None
 
 
@@ -86,7 +91,7 @@ def stein_trace(seen: Evidence) -> Finding:
 @CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("scores",))
 def curvature(seen: Evidence) -> Finding | None:
     """Say when the scores do not fall along some direction: several modes, or draws far from the posterior's mass."""
-    if seen.implied is not None or seen.n < 2 * seen.d or (seen.draws.std(axis=0) <= 1e-12).any():
+    if seen.implied is not None or seen.n < 2 * seen.d or seen.d > LARGEST or spread(seen) is not None:
         return None
     text = "In some direction the scores do not push the draws back: there may be several modes, or a ridge."
     return Finding(math.nan, 0, 0.0, True, text)

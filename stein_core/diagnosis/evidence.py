@@ -20,6 +20,7 @@ from stein_core.types import Target
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
 LARGEST = 400  # coordinates, above which no matrix of them is made
+FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is none
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def implied(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarr
         return None
     covariance = np.cov(draws.T / unit[:, None]).reshape(d, d)
     values, vectors = np.linalg.eigh(covariance)
-    if values[0] < 1e-10 * values[-1]:
+    if values[0] < FLAT * values[-1]:
         return None
     root = unit[:, None] * vectors * np.sqrt(values)  # draws = mean + root y
     y = (draws - mean) / unit @ vectors / np.sqrt(values)
