@@ -9,6 +9,7 @@
 import sys
 
 from stein_core import guides, methods, optimizers, posteriors, targets  # noqa: F401  (importing registers)
+from stein_core.density import from_density
 from stein_core.diagnosis import Report, diagnose
 from stein_core.errors import UnknownName
 from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
@@ -59,6 +60,7 @@ __all__ = [
     "device_name",
     "diagnose",
     "fit",
+    "from_density",
     "from_numpyro",
     "from_rows",
     "keep_compiled",

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import Spec, collect, diagnose, fit, from_numpyro, target_of
+from stein_core import Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
 from stein_core.diagnosis.evidence import implied
 from stein_core.recipe import Recipe
 
@@ -168,11 +168,42 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     for file, message in (
         ("odd.npz", "cannot be read"),
         ("bad.csv", "row 3, column 'b' is 'x'"),
-        ("notes.txt", "allowed: .npz, .csv"),
+        ("notes.txt", "allowed: .npz, .csv, .nc"),
         ("none.npz", "no such file"),
     ):
         code, _, err = run("diagnose", tmp_path / file)
         assert code == 2 and message in err, err
+
+
+def test_the_command_line_reads_arvizs_files(run, tmp_path):  # noqa: F811
+    import arviz
+
+    chains = np.random.default_rng(0).normal(size=(4, 100, 2))
+    arviz.from_dict(posterior={"a": chains[..., 0], "b": chains[..., 1]}).to_netcdf(tmp_path / "right.nc")
+    code, out, _ = run("diagnose", tmp_path / "right.nc")
+    assert code == 0 and "nobody can tell" in out and "R-hat" in out
+    arviz.from_dict(prior={"a": chains[..., 0]}).to_netcdf(tmp_path / "prior.nc")
+    (tmp_path / "odd.nc").write_bytes(b"CDF no file")
+    for file, message in (("prior.nc", "has no group 'posterior'"), ("odd.nc", "cannot be read")):
+        code, _, err = run("diagnose", tmp_path / file)
+        assert code == 2 and message in err, err
+
+
+def test_a_plain_density_becomes_a_target():
+    inverse = jnp.asarray(np.linalg.inv(COVARIANCE))
+    target = from_density(
+        lambda x: -0.5 * (x - MEAN) @ inverse.astype(x.dtype) @ (x - MEAN), np.zeros(3), ("a", "b", "c")
+    )
+    np.testing.assert_allclose(target.center, MEAN, atol=1e-3)
+    np.testing.assert_allclose(target.root @ target.root.T, COVARIANCE, atol=1e-3)
+    x = normal(300)
+    report = diagnose({name: x[:, i] for i, name in enumerate("abc")}, target)
+    assert report.ok and report.evidence.names == ("a", "b", "c")
+    for start, names, message in (([[0.0]], None, "allowed: d finite"), ([0.0], ("a", "b"), "names has 2 entries")):
+        with pytest.raises(ValueError, match=message):
+            from_density(lambda x: -x @ x, start, names)
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        from_density(lambda x: -x, [0.0, 1.0])
 
 
 @pytest.mark.long

@@ -86,9 +86,30 @@ def arrays_of(path: str, argument: str, limit: bool = True) -> dict[str, np.ndar
     elif path.endswith(".csv"):
         found = _csv(path, argument)
     else:
-        raise ValueError(f"{argument} {short(path)!r}: unknown format; allowed: .npz, .csv.")
+        raise ValueError(f"{argument} {short(path)!r}: unknown format; allowed: .npz, .csv, .nc.")
     if limit and (numbers := sum(values.size for values in found.values())) > MOST_NUMBERS:
         raise ValueError(f"{argument} {short(path)!r} has {numbers:,} numbers; allowed: {MOST_NUMBERS:,}.")
+    return found
+
+
+def inference_data_of(path: str, argument: str):
+    """Read ArviZ's InferenceData from a netCDF file. Nothing in it is executed.
+
+    Raises:
+        ValueError: no such file, too large, another format, or no group `posterior`.
+    """
+    import arviz  # not at the top: it takes a second
+
+    if not os.path.isfile(path):
+        raise ValueError(f"{argument} {short(path)!r}: there is no such file.")
+    if os.path.getsize(path) > MOST_BYTES:
+        raise ValueError(f"{argument} {short(path)!r} has {os.path.getsize(path):,} bytes; allowed: {MOST_BYTES:,}.")
+    try:
+        found = arviz.from_netcdf(path).load()
+    except Exception as error:  # h5netcdf has many
+        raise ValueError(f"{argument} {short(path)!r} cannot be read: {short(error)}.") from None
+    if "posterior" not in found.groups():
+        raise ValueError(f"{argument} {short(path)!r} has no group 'posterior'; it has: {', '.join(found.groups())}.")
     return found
 
 

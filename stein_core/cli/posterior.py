@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from stein_core.cli.commands import check_out, given_knobs
-from stein_core.cli.files import arrays_of, model_of
+from stein_core.cli.files import arrays_of, inference_data_of, model_of
 from stein_core.cli.job import add_job
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
@@ -41,7 +41,9 @@ def add_posterior(commands) -> None:
     made.add_argument("--draws", metavar="FILE.npz", help="where the draws go, by the names of the model's sites")
     checked = commands.add_parser("diagnose", help="check draws that you have")
     checked.set_defaults(act=diagnose_draws)
-    checked.add_argument("draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site")
+    checked.add_argument(
+        "draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site; or ArviZ's .nc"
+    )
     checked.add_argument("--model", **shared)
     for parser in (made, checked):
         parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
@@ -81,16 +83,14 @@ def diagnose_draws(options) -> int:
     if options.out:
         check_out(options.out)
     keep_compiled()
-    found = arrays_of(options.draws, "draws")
-    scores = found.pop("scores", None)
-    found.pop("lp", None)
-    target = _target(options) if options.model else None
-    if "draws" in found:
-        what = found["draws"]
-    elif target is not None:
-        what = found
+    target, scores = _target(options) if options.model else None, None
+    if options.draws.endswith(".nc"):
+        what = inference_data_of(options.draws, "draws")
     else:
-        what = np.column_stack([values.reshape(len(values), -1) for values in found.values()])
+        found = arrays_of(options.draws, "draws")
+        scores = found.pop("scores", None)
+        found.pop("lp", None)
+        what = found.get("draws", found)
     report = diagnose(what, target, scores)
     return _report(options, report, target, report.evidence.draws, {})
 

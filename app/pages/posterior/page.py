@@ -38,9 +38,10 @@ INTRO = (
     "with their scores. The page asks three questions, gives a verdict, and measures what a change would do.</p>"
 )
 UPLOAD = (
-    "An .npz with draws (n, d) and scores (n, d), or an .npz or .csv with values of each site of the posterior on the "
-    f"left; at most {LONGEST:,} bytes. The file is only read."
+    "An .npz with draws (n, d) and scores (n, d); or an .npz, a .csv or ArviZ's .nc with values of each site of the "
+    f"posterior on the left; at most {LONGEST:,} bytes. The file is only read."
 )
+STARTS = {b"PK": ".npz", b"\x89HDF": ".nc", b"CDF": ".nc"}  # of files, with the suffix of each
 SIZE = {"size": "small", "margin": (4, 8), "width": 300}
 
 
@@ -195,7 +196,7 @@ class PosteriorPage:
 
     def upload(self, content: bytes) -> None:
         """Check an uploaded file: by its scores, or else as draws of the chosen posterior."""
-        name = "draws.npz" if content[:2] == b"PK" else "draws.csv"
+        name = "draws" + next((suffix for start, suffix in STARTS.items() if content.startswith(start)), ".csv")
         words, target = ["diagnose", name], ""
         if b"scores" not in content[:4096] and not has_scores(content):
             words, target = [*words, "--model", self.choice.posterior], self.choice.posterior

@@ -1,0 +1,56 @@
+"""A target of a plain log density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.errors import short
+from stein_core.starts import find_start
+from stein_core.types import Target
+
+
+def from_density(log_density: Callable, start: Any, names: Sequence[str] | None = None, seed: int = 0) -> Target:
+    """Make a Target of a log density on R^d.
+
+    `center` and `scale` are found as in `from_numpyro`: Laplace's approximation from several starts in float64, or a
+    short run of NUTS if that is far from the density. `note` then says so.
+
+    Args:
+        log_density: theta (d,) -> scalar, in JAX, differentiable twice, up to a constant. A constrained parameter needs
+            its log-Jacobian.
+        start: (d,) where the search begins.
+        names: of the d coordinates; by default theta[0], theta[1] ...
+        seed: of the other starts, and of NUTS.
+
+    Raises:
+        ValueError: a start or names of another shape, or a density that is finite at no point that was tried.
+    """
+    start = np.asarray(start, float)
+    if start.ndim != 1 or not len(start) or not np.isfinite(start).all():
+        raise ValueError(f"start = {short(start.tolist())}; allowed: d finite numbers.")
+    names = tuple(names or (f"theta[{i}]" for i in range(len(start))))
+    if len(names) != len(start):
+        raise ValueError(f"names has {len(names)} entries; allowed: {len(start)}, as many as `start`.")
+    with jax.enable_x64():
+        shape = jax.eval_shape(log_density, jnp.asarray(start)).shape
+        if shape != ():
+            raise ValueError(f"log_density returns an array of shape {shape}; allowed: a scalar.")
+        found = find_start(log_density, start[None], seed)
+    center, scale = found.center, found.scale
+    x, y = (0, 1) if len(start) > 1 else (0, 0)
+    return Target(
+        log_density=log_density,
+        center=center,
+        scale=scale,
+        extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
+        coordinates=names,
+        constrain=lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
+        unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
+        root=found.root,
+        note=found.note,
+    )
