@@ -145,7 +145,7 @@ def implied(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarr
     y = (draws - mean) / unit @ vectors / np.sqrt(values)
     slopes = -(scores @ root).T @ y / (n - 1)  # the identity for exact draws
     values, vectors = np.linalg.eigh((slopes + slopes.T) / 2)
-    if values[0] <= 1e-3 * max(values[-1], 1e-300):  # not concave in some direction
+    if values[0] <= 1e-7 * max(values[-1], 1e-300):  # not concave in some direction
         return None
     target = root @ (vectors / np.sqrt(values))  # target @ target^T: the implied covariance
     sd = np.linalg.norm(target, axis=1)
