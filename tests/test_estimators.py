@@ -120,6 +120,7 @@ def test_the_root_of_a_singular_gram_matrix_is_finite_and_ignores_spare_rows():
     np.testing.assert_allclose((root @ root.T)[:2, :2], np.ones((2, 2)), atol=0.02)
 
 
+@pytest.mark.long
 def test_diagnostics_on_demand_are_those_of_all():
     recipe = Recipe(Spec("correlated", 2, "smi", draws=2, capacity=4), {"method.particles": 3})
     every, some = collect(recipe, 5)[-1].metrics, collect(recipe, 5, measure=("ksd", "force"))[-1].metrics
