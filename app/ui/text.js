@@ -130,7 +130,7 @@ function refuse(node, text) {
   node.parentNode.querySelectorAll(".refused").forEach(old => old.remove());
   const said = Object.assign(document.createElement("span"), {className: "refused", role: "alert", textContent: ` (${text}) `});
   node.after(said);
-  setTimeout(() => said.remove(), 6000);
+  setTimeout(() => said.remove(), 10000);
 }
 
 // A number that is a slider: drag it, use the arrow keys, or type.

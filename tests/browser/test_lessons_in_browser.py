@@ -194,7 +194,7 @@ def test_a_number_in_the_text_is_a_slider_of_the_figure(open_page):
         tab.page.keyboard.press("Enter") if leave == "Enter" else tab.page.mouse.click(900, 25)  # nothing is there
         expect(number).to_have_text(taken)
         expect(slider).to_have_attribute("aria-valuenow", taken)
-    expect(tab.page.get_by_role("alert")).to_have_text("(5000 is not allowed; allowed: 1 to 200)")
+    expect(tab.page.get_by_role("alert")).to_have_text("(5000 is not allowed; allowed: 1 to 256)")
     tab.page.wait_for_url("**idea=1")
 
 
