@@ -86,6 +86,12 @@ def precondition(target: Target, kind: str) -> Target:
     )
 
 
+def in_raw(target: Target, kind: str, z: np.ndarray) -> np.ndarray:
+    """Return theta (..., d) of z (..., d), coordinates of `precondition(target, kind)`."""
+    center = 0.0 if kind == "raw" else np.asarray(target.center, float)
+    return center + z @ root_of(target, kind).T
+
+
 def _covariance(target: Target) -> np.ndarray | None:
     """Return the exact covariance (d, d), or None."""
     if target.covariance is not None:

@@ -21,8 +21,8 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
     short run of NUTS if that is far from the density. `note` then says so.
 
     Args:
-        log_density: theta (d,) -> scalar, in JAX, differentiable twice, up to a constant. A constrained parameter needs
-            its log-Jacobian.
+        log_density: theta (d,) -> scalar, in JAX and differentiable twice. It need not be normalised. A constrained
+            parameter needs its log-Jacobian.
         start: (d,) where the search begins.
         names: of the d coordinates; by default theta[0], theta[1] ...
         seed: of the other starts, and of NUTS.
@@ -41,13 +41,11 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
         if shape != ():
             raise ValueError(f"log_density returns an array of shape {shape}; allowed: a scalar.")
         found = find_start(log_density, start[None], seed)
-    center, scale = found.center, found.scale
-    x, y = (0, 1) if len(start) > 1 else (0, 0)
     return Target(
         log_density=log_density,
-        center=center,
-        scale=scale,
-        extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
+        center=found.center,
+        scale=found.scale,
+        extent=found.extent,
         coordinates=names,
         constrain=lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
         unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),

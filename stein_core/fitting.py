@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from stein_core.assembly import arguments_of, problem_of
 from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.coordinates import precondition, root_of
-from stein_core.errors import short, unknown
+from stein_core.coordinates import in_raw, precondition, root_of
+from stein_core.errors import unknown
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
@@ -26,7 +26,7 @@ from stein_core.types import Frame, Target
 STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
 DRAWS = 4000  # of a mixture
 ROUNDS = 4  # of new coordinates, at most
-FAR, NARROW = 0.5, 1.5  # a mean (in sd) and a ratio of sds after which the coordinates are found anew
+FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
 DEFAULTS = {
     "svgd": {"method.particles": 100, "bandwidth.rule": "median"},
     "smi": {"method.particles": 20, "method.alpha": 0.05},
@@ -43,9 +43,9 @@ class Fit:
         log_q: (n,) log density of the mixture at the draws, normalised; None for points.
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
         frame: where it ended, in z.
-        history: for each look its round, step, step size and metrics.
+        history: round, step, step size and metrics of each look.
         rounds: how often coordinates were found.
-        consistent: whether the last coordinates agreed with what the fit found in them.
+        consistent: whether the fit found the means and spreads that the last coordinates say.
         seconds: that it took.
     """
 
@@ -117,10 +117,6 @@ def fit(
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
-    if METHODS[method].facts.sampler:
-        raise ValueError(
-            f"method = {short(method)!r} is a sampler of data that stands still; allowed: particle methods."
-        )
     began = time.perf_counter()
     with jax.enable_x64():
         target = _target(model, arguments, keywords, seed)
@@ -143,7 +139,7 @@ def fit(
             z, log_q = _draws(recipe, frame, seed)
             mean, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T))
             eigen = np.sqrt(np.clip(np.linalg.eigvalsh(cov), 0.0, None))
-            moved = np.abs(mean).max() > FAR or eigen.max() > NARROW or eigen.min() < 1 / NARROW
+            moved = np.abs(mean).max() > FAR or eigen.max() > APART or eigen.min() < 1 / APART
             wide = len(z) > 2 * target.dim and eigen.min() > 1e-3
             if not moved or coordinates == "raw" or number == ROUNDS or not wide or log_q is None:
                 break
@@ -158,7 +154,7 @@ def fit(
                 covariance=None,
             )
         tell(number * steps, number * steps)
-        theta = _back(known, coordinates, z)
+        theta = in_raw(known, coordinates, z)
         volume = np.linalg.slogdet(root_of(known, coordinates))[1]
     return Fit(
         target,
@@ -214,7 +210,7 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable,
     """Take the steps of a recipe, and note its metrics on the way."""
     stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
-    measure = tuple(name for name in ("mixture_elbo", "force") if name != "mixture_elbo" or recipe.spec.has_density)
+    measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
     for at in range(0, steps, piece := max(1, steps // looks)):
         while changes and changes[0][0] <= at:
             _, name, value = changes.pop(0)
@@ -241,8 +237,3 @@ def _draws(recipe: Recipe, frame: Frame, seed: int) -> tuple[np.ndarray, np.ndar
     z = jax.vmap(guide.sample)(psi[which], eps)
     log_q = jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
     return np.asarray(z), np.asarray(log_q)
-
-
-def _back(target: Target, coordinates: str, z: np.ndarray) -> np.ndarray:
-    center = 0.0 if coordinates == "raw" else np.asarray(target.center, float)
-    return center + z @ root_of(target, coordinates).T

@@ -168,8 +168,6 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
             exact, draw = _for_the_search(model, args, kwargs, sites, seed)
     with jax.enable_x64(not doubt):
         start = find_start(exact, draw(), seed)
-    center, scale = start.center, start.scale
-    x, y = (0, 1) if len(center) > 1 else (0, 0)
     arrays, places = unique([*unconstrained.arrays, *joint.arrays])
     own, others = places[: len(unconstrained.arrays)], places[len(unconstrained.arrays) :]
 
@@ -186,9 +184,9 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         log_joint=None if set(sites.maps.values()) == {IdentityTransform} else joint,
         constrain=lambda theta: constrain(theta) if theta.ndim == 1 else jax.vmap(constrain)(theta),
         unconstrain=lambda values: unconstrain({name: jnp.asarray(values[name], float) for name in sites.shapes}),
-        center=center,
-        scale=scale,
-        extent=tuple(float(center[i] + side * 4.5 * scale[i]) for i in (x, y) for side in (-1, 1)),
+        center=start.center,
+        scale=start.scale,
+        extent=start.extent,
         coordinates=sites.coordinates(),
         root=start.root,
         data=arrays or None,

@@ -34,6 +34,12 @@ class Start(NamedTuple):
     root: np.ndarray
     note: str = ""
 
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return (x0, x1, y0, y1), what a stage shows of the first two coordinates."""
+        x, y = (0, 1) if len(self.center) > 1 else (0, 0)
+        return tuple(float(self.center[i] + side * 4.5 * self.scale[i]) for i in (x, y) for side in (-1, 1))
+
 
 def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start:
     """Find a center and a scale of a density: Laplace's approximation if it fits, else the moments of a NUTS run.

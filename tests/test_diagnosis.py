@@ -1,6 +1,7 @@
 """Reports on draws whose faults are known, against closed forms."""
 
 import json
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +73,15 @@ def test_draws_without_variance_and_too_few_are_named():
     assert "span at most 2 of 3 directions" in diagnose(few, scores=scores_of(few)).verdict
 
 
+def test_draws_outside_of_the_density_are_counted_and_nothing_else_is_claimed():
+    x = normal(50)
+    scores = scores_of(x)
+    scores[[3, 7]] = np.nan
+    report = diagnose(x, scores=scores)
+    assert report.ok is False and "2 of 50 draws have no finite score" in report.verdict
+    assert set(report.findings) == {"finite"} and "2 of 50" in report.to_html() and json.loads(report.to_json())
+
+
 def test_draws_in_a_plane_and_many_coordinates_are_not_taken_for_several_modes():
     x = normal(200)
     x[:, 2] = x[:, 0] - 2 * x[:, 1]
@@ -140,9 +150,12 @@ def test_what_is_wrong_with_draws_is_named(draws, scores, message):
 
 def test_a_report_is_one_page_that_loads_nothing_and_escapes_names(tmp_path):
     x = normal(200)
-    report = diagnose(x, scores=scores_of(x))
+    target = from_density(
+        lambda x: -0.5 * (x - MEAN) @ np.linalg.inv(COVARIANCE) @ (x - MEAN), MEAN, ("<script>a", "b", "c")
+    )
+    report = diagnose(x, target)
     page = report.to_html(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == page
+    assert (tmp_path / "report.html").read_text() == page and "&lt;script&gt;a" in page
     assert "<script" not in page and "href" not in page and "src=" not in page and "<svg" in page
     assert json.loads(report.to_json())["verdict"] == report.verdict
     assert report.plot()._repr_svg_().startswith("<svg")
@@ -254,3 +267,14 @@ def test_log_densities_and_draws_of_a_fit_agree_with_the_closed_form():
     ]
     np.testing.assert_allclose(made.log_q[:50], exact, atol=0.15)
     assert diagnose(made).ok and made.to_arviz().posterior.sizes["draw"] == len(made.draws)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("coordinates", ["whitened", "scaled"])
+def test_coordinates_that_a_fit_contradicts_are_found_anew(coordinates):
+    plain = target_of(Spec("gaussian", 3, "vi"))
+    off = replace(plain, center=np.full(3, 4.0), scale=np.full(3, 0.2), variance=None, mean=None, sample=None)
+    made = fit(off, method="vi", coordinates=coordinates, progress=False)
+    assert made.rounds > 1 and made.consistent
+    np.testing.assert_allclose(made.draws.mean(axis=0), 0.0, atol=0.1)
+    np.testing.assert_allclose(made.draws.std(axis=0), 1.0, rtol=0.1)

@@ -52,6 +52,7 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     page.upload(npz(draws=theta, scores=-theta))
     assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.text.html
     assert page.report.startswith("<!doctype html>") and "<script" not in page.report
+    assert page.file.accept == ".npz,.csv,.nc"
 
 
 @pytest.mark.long

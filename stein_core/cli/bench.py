@@ -24,6 +24,7 @@ import optax
 from stein_core.assembly import assemble
 from stein_core.cli.bench_posteriors import add_bench_posteriors
 from stein_core.cli.cases import Case, cases
+from stein_core.cli.commands import check_out
 from stein_core.datasets import wave_training
 from stein_core.errors import short
 from stein_core.experiments.wave import dim_of, shapes_of, wave_model
@@ -236,10 +237,8 @@ def run_bench(options) -> int:
     """`bench`: the table of all cases, printed row by row."""
     if options.pairs < 1:
         raise ValueError(f"--pairs = {short(options.pairs)} is too small; allowed: 1 or more.")
-    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
-        raise ValueError(
-            f"--json {short(options.json)!r}: there is no such folder; allowed: a file in a folder that exists."
-        )
+    if options.json:
+        check_out(options.json, "--json")
     try:
         import blackjax.vi.svgd  # noqa: F401
     except ImportError:

@@ -11,6 +11,7 @@ from typing import Any, Iterator
 import jax
 import numpy as np
 
+from stein_core.cli.commands import check_out
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import nuts
 from stein_core.errors import short, unknown
@@ -34,7 +35,7 @@ def add_bench_posteriors(commands) -> None:
     """Add the arguments of `bench posteriors`."""
     bench = commands.add_parser("posteriors", help="fits and verdicts on twelve posteriors of posteriordb")
     bench.add_argument("--only", metavar="NAME,...", help="some of them")
-    bench.add_argument("--fits", metavar="LABEL,...", help="some of the fits; 'none' for the draws of NUTS alone")
+    bench.add_argument("--fits", metavar="LABEL,...", help="some of the fits")
     bench.add_argument("--no-nuts", action="store_true", help="leave out all that starts from draws of NUTS")
     bench.add_argument("--json", metavar="FILE", help="write the rows there")
     bench.set_defaults(act=run_bench_posteriors)
@@ -43,13 +44,18 @@ def add_bench_posteriors(commands) -> None:
 def run_bench_posteriors(options) -> int:
     """`bench posteriors`: a row for each posterior and way to draws, then how often the verdict was right."""
     keep_compiled()
+    if options.json:
+        check_out(options.json, "--json")
     names = options.only.split(",") if options.only else list(POSTERIORS)
+    labels = options.fits.split(",") if options.fits else list(FITS)
+    for kind, given, allowed in (("posterior", names, POSTERIORS), ("fit", labels, FITS)):
+        for name in given:
+            if name not in allowed:
+                raise unknown(kind, name, allowed)
     rows = []
     print(f"{'posterior':<26}{'draws':<22}{'mean err':>9}{'sd ratio':>16}  {'verdict':<8}{'seconds':>8}")
     for name in names:
-        if name not in POSTERIORS:
-            raise unknown("posterior", name, POSTERIORS)
-        for row in rows_of(name, options):
+        for row in rows_of(name, labels, not options.no_nuts):
             rows.append(row)
             sds = f"{row['least sd']:.2f} to {row['most sd']:.2f}"
             said = ("ok" if row["ok"] else "wrong") + ("" if row["ok"] is not row["wrong"] else " !")
@@ -67,21 +73,19 @@ def run_bench_posteriors(options) -> int:
     return 0
 
 
-def rows_of(name: str, options) -> Iterator[dict[str, Any]]:
+def rows_of(name: str, labels: list[str], with_nuts: bool) -> Iterator[dict[str, Any]]:
     """Yield a row for each way to draws of one posterior: errors against the reference draws, and the verdict."""
     model, arguments, reference = posterior(name)
     with warnings.catch_warnings(), jax.enable_x64():
         warnings.simplefilter("ignore")
         target = from_numpyro(model, *arguments)
-    chosen = options.fits.split(",") if options.fits else list(FITS)
-    for label in FITS:
-        if label in chosen:
-            began = time.perf_counter()
-            method, knobs = FITS[label]
-            made = fit(target, method=method, knobs=knobs, progress=False)
-            report = diagnose(made)
-            yield row_of(name, label, target, made.draws, report, reference, time.perf_counter() - began)
-    if options.no_nuts:
+    for label in labels:
+        began = time.perf_counter()
+        method, knobs = FITS[label]
+        made = fit(target, method=method, knobs=knobs, progress=False)
+        report = diagnose(made)
+        yield row_of(name, label, target, made.draws, report, reference, time.perf_counter() - began)
+    if not with_nuts:
         return
     began = time.perf_counter()
     chains = nuts(target)

@@ -278,10 +278,11 @@ def record_recipe(options) -> int:
     return 0
 
 
-def check_out(path: str) -> None:
-    """Raises ValueError if the folder of --out is not there."""
+def check_out(path: str, argument: str = "--out") -> None:
+    """Raises ValueError if the folder of a file that is to be written is not there."""
     if not os.path.isdir(os.path.dirname(path) or "."):
-        raise ValueError(f"--out {short(path)!r}: there is no such folder; allowed: a file in a folder that exists.")
+        text = "there is no such folder; allowed: a file in a folder that exists."
+        raise ValueError(f"{argument} {short(path)!r}: {text}")
 
 
 def only_recipe(path: str) -> Recipe:

@@ -42,12 +42,13 @@ def progress(options, total: int, unit: str) -> Iterator[Callable]:
 
     Yields:
         report(done, left=None, text="", **news): done of `total` units, seconds left, a text for the bar, and what
-        else the JSON line carries.
+        else the JSON line carries, such as another total.
     """
     if options.job is None:
         with tqdm(total=total, unit=unit, disable=None, file=sys.stderr) as bar:
 
             def show(done, left=None, text="", **news):
+                bar.total = news.get("total", total)
                 bar.update(done - bar.n)
                 bar.set_postfix_str(text)
 

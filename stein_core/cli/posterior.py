@@ -11,7 +11,7 @@ import numpy as np
 
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, inference_data_of, model_of
-from stein_core.cli.job import add_job
+from stein_core.cli.job import add_job, progress
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
@@ -62,17 +62,18 @@ def fit_posterior(options) -> int:
         raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
     keep_compiled()
     target = _target(options)
-    made = fit(
-        target,
-        method=options.method,
-        particles=options.particles,
-        guide=options.guide,
-        steps=options.steps,
-        coordinates=options.coordinates,
-        knobs=given_knobs(options.set),
-        seed=options.seed,
-        progress=not options.json if options.job is None else _tell,
-    )
+    with progress(options, options.steps, "step") as report:
+        made = fit(
+            target,
+            method=options.method,
+            particles=options.particles,
+            guide=options.guide,
+            steps=options.steps,
+            coordinates=options.coordinates,
+            knobs=given_knobs(options.set),
+            seed=options.seed,
+            progress=lambda done, total: report(done, total=total),
+        )
     if options.draws:
         np.savez_compressed(options.draws, **made.values)
     return _report(options, diagnose(made), target, made.draws, {"seconds": made.seconds, "rounds": made.rounds})
@@ -93,11 +94,6 @@ def diagnose_draws(options) -> int:
         what = found.get("draws", found)
     report = diagnose(what, target, scores)
     return _report(options, report, target, report.evidence.draws, {})
-
-
-def _tell(done: int, total: int) -> None:
-    """Say how far a fit is, in the words of `stein_core.cli.job.progress`."""
-    print(json.dumps({"done": done, "total": total, "left": None}), flush=True)
 
 
 def _target(options) -> Target:

@@ -47,7 +47,7 @@ def spread(seen: Evidence) -> Finding | None:
     return None
 
 
-@CHECKS.register("location", label="Location", reference="Stein's identity E[s] = 0", needs=("scores",))
+@CHECKS.register("location", label="Location", reference="Stein's identity E[s] = 0", needs=("usable",))
 def location(seen: Evidence) -> Finding | None:
     """Are the draws where the density says? Compare their means with those that the scores imply, in sds."""
     if seen.implied is None:
@@ -56,11 +56,11 @@ def location(seen: Evidence) -> Finding | None:
     wrong = (np.abs(shift) > SHIFT) & (np.abs(shift) > CERTAIN * error)
     name, value = _worst(seen.names, shift, np.abs(shift))
     side = "above" if value > 0 else "below"
-    text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply, the largest difference."
+    text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply. No other is as far."
     return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, shift.tolist())))
 
 
-@CHECKS.register("width", label="Width", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("scores",))
+@CHECKS.register("width", label="Width", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("usable",))
 def width(seen: Evidence) -> Finding | None:
     """Are the draws as wide as the density says? Compare their sds with those that the scores imply."""
     if seen.implied is None:
@@ -68,11 +68,11 @@ def width(seen: Evidence) -> Finding | None:
     ratio, error = seen.implied[0], seen.errors[0]
     wrong = ((ratio < NARROW) | (ratio > WIDE)) & (np.abs(ratio - 1) > CERTAIN * error)
     name, value = _worst(seen.names, ratio, np.abs(np.log(np.maximum(ratio, 1e-9))))
-    text = f"{name} has {value:.2f} times the sd that the scores imply, the largest difference."
+    text = f"{name} has {value:.2f} times the sd that the scores imply. No other is as far from 1."
     return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
 
 
-@CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("scores",))
+@CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",))
 def stein_trace(seen: Evidence) -> Finding:
     """r = -sum_l s_l . (x_l - mean) / ((n - 1) d): 1 for exact draws of any density, below 1 if they are too narrow."""
     each = seen.trace
@@ -88,7 +88,7 @@ def stein_trace(seen: Evidence) -> Finding:
     return Finding(r, 1.0, error, wrong, text, dict(zip(seen.names, each.tolist())))
 
 
-@CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("scores",))
+@CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("usable",))
 def curvature(seen: Evidence) -> Finding | None:
     """Say when the scores do not fall along some direction: several modes, or draws far from the posterior's mass."""
     if seen.implied is not None or seen.n < 2 * seen.d or seen.d > LARGEST or spread(seen) is not None:
@@ -97,7 +97,7 @@ def curvature(seen: Evidence) -> Finding | None:
     return Finding(math.nan, 0, 0.0, True, text)
 
 
-@CHECKS.register("k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("log_p", "log_q"))
+@CHECKS.register("k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("usable", "log_p", "log_q"))
 def k_hat(seen: Evidence) -> Finding:
     """Do the weights agree? Pareto's k of log p - log q: below 0.7 they could correct the fit."""
     weights = seen.log_p - seen.log_q

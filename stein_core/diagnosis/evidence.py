@@ -76,6 +76,11 @@ class Evidence:
     law: float = math.nan
 
     @property
+    def usable(self) -> np.ndarray | None:
+        """Return the scores if there are any and all are finite, else None."""
+        return self.scores if self.scores is not None and np.isfinite(self.scores).all() else None
+
+    @property
     def n(self) -> int:
         """Return the number of draws."""
         return len(self.draws)
@@ -163,7 +168,7 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         scores: of the draws, in their shape, if there is no target.
 
     Raises:
-        ValueError: a shape that does not fit, a row that is not finite, named values without a target.
+        ValueError: a shape that does not fit, a row that is not finite, or a site without values.
     """
     if isinstance(what, Fit):
         log_p, found = log_densities(what.target, what.draws)
@@ -217,7 +222,7 @@ def _draws(what, target) -> tuple[np.ndarray, int]:
 
 
 def _law(fit: Fit) -> float:
-    """Return the variance that SVGD's law gives for these settings; NaN if there is none."""
+    """Return the Stein trace that the method's law gives for these settings; NaN if there is none."""
     spec = fit.recipe.spec
     knobs = {name: knob.default for name, knob in spec.knobs().items()} | dict(fit.recipe.knobs)
     return float(METHODS[spec.method].facts.law(spec.dim, len(fit.draws), knobs))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import MCMC, NUTS
 
-from stein_core.coordinates import precondition, root_of
+from stein_core.coordinates import in_raw, precondition
 from stein_core.fitting import in_precision_of
 from stein_core.types import Target
 
@@ -43,13 +42,7 @@ def nuts(
         first, second = jax.random.split(jax.random.key(seed))
         starts = 0.5 * jax.random.normal(first, (chains, target.dim))
         sampler.run(second, init_params=starts if chains > 1 else starts[0])
-        draws = np.asarray(sampler.get_samples(group_by_chain=True), float)
-        back = jax.vmap(jax.vmap(lambda row: _theta(target, kind, row)))
-        return np.asarray(back(jnp.asarray(draws, float)), float)
-
-
-def _theta(target: Target, kind: str, z):
-    return jnp.asarray(target.center, float) + jnp.asarray(root_of(target, kind), float) @ z
+        return in_raw(target, kind, np.asarray(sampler.get_samples(group_by_chain=True), float))
 
 
 def compared(draws: np.ndarray, reference: np.ndarray, names: tuple[str, ...]) -> list[dict[str, Any]]:

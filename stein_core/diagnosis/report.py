@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
-from stein_core.fitting import Fit, fit
+from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.types import Target
 
 SNIPPET = (
     'np.savez("mine.npz", draws=theta, scores=jax.vmap(jax.grad(log_density))(theta), lp=jax.vmap(log_density)(theta))'
 )
-# What may be better than a fit, in the order in which it is tried: method, knobs.
-CHANGES = (
-    ("smi", {"method.particles": 20, "method.alpha": 0.05}),
-    ("vi", {}),
-    ("svgd", {"method.particles": 100, "bandwidth.rule": "median"}),
-)
+CHANGES = (("smi", {}), ("vi", {}), ("svgd", {}))  # what may be better than a fit: method, knobs beside its defaults
 SHOWN = 8  # coordinates in a printed report
 
 
@@ -64,7 +59,7 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Return one sentence: whether to trust the draws, and the worst that was found."""
+        """Return whether to trust the draws, and the worst that was found, in a sentence or two."""
         if self.ok is None:
             wrong = [each.sentence for each in self.findings.values() if each.wrong]
             return " ".join(["Without scores nobody can tell whether these draws are right.", *wrong])
@@ -72,15 +67,10 @@ class Report:
             return "No sign of a wrong location or width."
         found = {name: each for name, each in self.findings.items() if each.wrong}
         said = [found[name].sentence for name in ("finite", "spread", "width", "location") if name in found][:2]
-        r = self.findings["stein_trace"].value
-        narrow = "width" in found and found["width"].value < 1 or not found.get("width") and r < 1
-        what = (
-            "These draws are too narrow"
-            if narrow and ("width" in found or "stein_trace" in found)
-            else ("These draws are too wide" if "width" in found else "These draws are not right")
-        )
         said = said or [each.sentence for each in found.values()][:2]
-        return f"{what}. {' '.join(said)}"
+        width = found.get("width") or found.get("stein_trace")
+        what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
+        return f"These draws are {what}. {' '.join(said)}"
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -195,8 +185,8 @@ class Report:
             raise ValueError("try_changes needs a fit; allowed: a report of `diagnose(fit(...))`.")
         rows = []
         for method, knobs in changes:
-            recipe = self.made.recipe
-            if recipe.spec.method == method and all(recipe.knobs.get(key) == knobs[key] for key in knobs):
+            used, wanted = self.made.recipe, DEFAULTS.get(method, {}) | knobs
+            if used.spec.method == method and all(used.knobs.get(key) == wanted[key] for key in wanted):
                 continue
             began = time.perf_counter()
             report = diagnose(fit(self.made.target, method=method, knobs=knobs, progress=progress))
@@ -240,6 +230,4 @@ def diagnose(what: Any, target: Target | None = None, scores=None) -> Report:
             found = check.make(seen)
             if found is not None:
                 findings[check.name] = found
-            if check.name == "finite" and found.wrong:
-                break
     return Report(seen, findings, what if isinstance(what, Fit) else None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stein_core.diagnosis.checks import K_HAT, NARROW, SHIFT, WIDE
+from stein_core.diagnosis.report import SNIPPET
 
 CSS = """
 .prose { max-width: 1180px; margin: 0 auto; }
@@ -51,7 +52,6 @@ CSS = """
 @media (max-width: 900px) { .answer { grid-template-columns: minmax(0, 1fr); } .verdict { position: static; } }
 """
 MOST = 30  # bars
-SNIPPET = 'np.savez("mine.npz", draws=theta, scores=jax.vmap(jax.grad(log_density))(theta))'
 
 
 def answer(shown: dict[str, Any], tried: Sequence[dict[str, Any]], colour: str) -> str:
@@ -80,7 +80,7 @@ def where(shown, found, colour) -> str:
     """Return question 1, with a dot for each coordinate."""
     text = "Are the draws where the density says?"
     if found is None:
-        why = "Without scores nobody can tell." if shown["ok"] is None else "The draws do not span all coordinates."
+        why = "Without scores nobody can tell." if shown["ok"] is None else "These draws do not allow an answer."
         return question(1, text, None, f"<p>{why}</p>")
     known = {name: value for name, value in found["each"].items() if value is not None}
     most = max(0.5, *(1.1 * min(abs(value), 2.0) for value in known.values()))
@@ -108,9 +108,8 @@ def wide(shown, findings, colour) -> str:
     said = [each["sentence"] for each in (found, trace, *others) if each]
     wrong = None if trace is None and not others else any(each["wrong"] for each in (found, trace, *others) if each)
     figure = bars(found["each"], colour) if found else ""
-    return question(
-        2, text, wrong, f"{figure}<p>{html.escape(' '.join(said) or 'Without scores nobody can tell.')}</p>"
-    )
+    words = " ".join(said) or "Without scores nobody can tell."
+    return question(2, text, wrong, f"{figure}<p>{html.escape(words)}</p>")
 
 
 def bars(each: dict[str, float | None], colour: str) -> str:
@@ -136,7 +135,9 @@ def weights(findings) -> str:
     found, chains = findings.get("k_hat"), findings.get("chains")
     said = [each["sentence"] for each in (found, chains) if each]
     if not said:
-        return question(3, "Do the weights agree?", None, "<p>Points have no density, so they have no weights.</p>")
+        return question(
+            3, "Do the weights agree?", None, "<p>Only a mixture of guides has a density, and so weights.</p>"
+        )
     k = found and found["value"]
     wrong = bool(chains and chains["wrong"]) or (k is not None and k > K_HAT)
     return question(3, "Do the weights agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>")

@@ -29,7 +29,7 @@ class PosteriorJob(Job):
     def __init__(self, words: Sequence[str], target: str = "", files: Mapping[str, bytes] = {}):
         named = target and not target.startswith(EXAMPLE)
         super().__init__(1, [Recipe(Spec(target, method="svgd"))] if named else [])  # its file has to be imported
-        self.words, self.files = tuple(words), dict(files)
+        self.words, self.target, self.files = tuple(words), target, dict(files)
         self.result: dict[str, Any] | None = None
         self.report = ""
 

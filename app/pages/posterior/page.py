@@ -84,7 +84,7 @@ class PosteriorPage:
         self.tried: list[dict] = []
         self.report = ""
         self.job: PosteriorJob | None = None
-        self.meant: tuple[str, str, bool] = ("", "", False)  # of the job: title, method, whether it is one more
+        self.meant: tuple[str, str, bool] = ("", "", False)  # title, way and more of the job, see `start`
         self.posterior = pmui.Select(label="Posterior", options=names, value=self.choice.posterior, **SIZE)
         ways = {label: key for key, (label, *_) in WAYS.items()}
         self.way = pmui.Select(label="Method", options=ways, value=self.choice.way, **SIZE)
@@ -101,7 +101,7 @@ class PosteriorPage:
         self.file = Upload(
             self.upload,
             self.refuse,
-            accept=".npz,.csv",
+            accept=".npz,.csv,.nc",
             label="Upload draws",
             variant="outlined",
             size="small",
@@ -177,7 +177,7 @@ class PosteriorPage:
     # ---- from the user
 
     def on_choice(self, event) -> None:
-        """Take another posterior or method; what is shown belongs to the old one."""
+        """Take another posterior or method. What is shown stays until the next fit."""
         self.choice = Choice(self.posterior.value, self.way.value)
 
     def fit(self, way: str = "", reference: bool = False) -> None:
@@ -187,29 +187,35 @@ class PosteriorPage:
             way: another one than that chosen, to compare with what is shown.
             reference: compare with NUTS.
         """
-        target = self.shown["target"] if way or reference else self.choice.posterior
-        label, method, words = WAYS[way or (self.shown["way"] if reference else self.choice.way)]
-        title = label + ", with NUTS" * reference
+        now = (
+            (self.shown["target"], self.shown["way"]) if way or reference else (self.choice.posterior, self.choice.way)
+        )
+        target, key = now[0], way or now[1]
+        label, method, words = WAYS[key]
         words = ("fit", target, "--method", method, *words, *("--reference", "nuts") * reference)
-        key = way or (self.shown["way"] if reference else self.choice.way)
-        self.start(PosteriorJob(words, target), title, key, bool(way), target)
+        self.start(PosteriorJob(words, target), label + ", with NUTS" * reference, key, bool(way))
 
     def upload(self, content: bytes) -> None:
         """Check an uploaded file: by its scores, or else as draws of the chosen posterior."""
         name = "draws" + next((suffix for start, suffix in STARTS.items() if content.startswith(start)), ".csv")
         words, target = ["diagnose", name], ""
-        if b"scores" not in content[:4096] and not has_scores(content):
+        if not has_scores(content):
             words, target = [*words, "--model", self.choice.posterior], self.choice.posterior
-        title = "Uploaded draws"
-        self.start(PosteriorJob(words, target, {name: content}), title, "", False, target)
+        self.start(PosteriorJob(words, target, {name: content}), "Uploaded draws", "", False)
 
-    def start(self, job: PosteriorJob, title: str, way: str, more: bool, target: str) -> None:
-        """Queue a job."""
+    def start(self, job: PosteriorJob, title: str, way: str, more: bool) -> None:
+        """Queue a job, unless one is under way.
+
+        Args:
+            job: what to run.
+            title: of its result.
+            way: its key of WAYS, or "" for a file.
+            more: whether it is compared with what is shown, else it takes its place.
+        """
         if self.job and self.job.active:
             return
         self.error.visible = False
         self.job, self.meant = job, (title, way, more)
-        self.job.target = target
         JOBS.add(job)
         self.refresh()
 
