@@ -59,6 +59,17 @@ def test_the_stein_trace_is_that_of_the_runs_own_diagnostic():
     assert found == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
 
 
+def test_a_reference_sees_what_scores_do_not_and_needs_none():
+    x = normal(2000)
+    right, wide = diagnose(x, reference=normal(2000, 1)), diagnose(x, scores=scores_of(x), reference=2 * x)
+    assert right.ok and not right.findings["reference"].wrong
+    assert wide.ok is False and "times the sd of the reference" in wide.verdict
+    only = x.copy()
+    only[:, 2] += 0.3 * x[:, 2].std()
+    finding = diagnose(x, reference=only[None]).findings["reference"]
+    assert finding.wrong and finding.sentence.startswith("x3 has") and "-0.30 sd off" in finding.sentence
+
+
 def test_without_scores_nobody_can_tell_and_the_report_shows_how_to_add_them():
     report = diagnose(normal(100))
     assert report.ok is None and "nobody can tell" in report.verdict and "np.savez" in str(report)

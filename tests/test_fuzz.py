@@ -257,7 +257,7 @@ def shell(folder, monkeypatch):
     target, report = target_of(Spec("gaussian")), diagnose(theta, scores=-theta)
     fitted = Fit(target, theta, None, Recipe(), FRAME)
     monkeypatch.setattr(posterior, "fit", lambda *what, **how: fitted)
-    monkeypatch.setattr(posterior, "diagnose", lambda *what: report)
+    monkeypatch.setattr(posterior, "diagnose", lambda *what, **how: report)
     monkeypatch.setattr(posterior, "nuts", lambda *what: theta[None])
     monkeypatch.setattr(bench_posteriors, "rows_of", lambda *what: [])
     monkeypatch.setattr(cli.os, "execv", lambda *command: sys.exit(0))  # `serve` would replace this process

@@ -76,7 +76,8 @@ def fit_posterior(options) -> int:
         )
     if options.draws:
         np.savez_compressed(options.draws, **made.values)
-    return _report(options, diagnose(made), target, made.draws, {"seconds": made.seconds, "rounds": made.rounds})
+    report = diagnose(made, reference=_reference(options, target))
+    return _report(options, report, {"seconds": made.seconds, "rounds": made.rounds})
 
 
 def diagnose_draws(options) -> int:
@@ -92,8 +93,7 @@ def diagnose_draws(options) -> int:
         scores = found.pop("scores", None)
         found.pop("lp", None)
         what = found.get("draws", found)
-    report = diagnose(what, target, scores)
-    return _report(options, report, target, report.evidence.draws, {})
+    return _report(options, diagnose(what, target, scores, _reference(options, target)), {})
 
 
 def _target(options) -> Target:
@@ -118,12 +118,17 @@ def _target(options) -> Target:
     return target
 
 
-def _report(options, report, target, draws, facts) -> int:
-    said = report.to_dict() | facts
-    if options.reference:
-        if target is None:
-            raise ValueError("--reference nuts needs a density; allowed: together with --model.")
-        said["reference"] = compared(draws, nuts(target, options.seed), report.evidence.names)
+def _reference(options, target: Target | None):
+    """Return draws of NUTS if they are asked for, else None."""
+    if options.reference and target is None:
+        raise ValueError("--reference nuts needs a density; allowed: together with --model.")
+    return nuts(target, options.seed) if options.reference else None
+
+
+def _report(options, report, facts) -> int:
+    said, seen = report.to_dict() | facts, report.evidence
+    if seen.reference is not None:
+        said["reference"] = compared(seen.draws, seen.reference, seen.names)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
             file.write(json.dumps(said, indent=1) if options.out.endswith(".json") else report.to_html())

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from stein_core.diagnosis.evidence import CHECKS, FLAT, LARGEST, Evidence, Finding
+from stein_core.diagnosis.reference import compared
 
 SHIFT = 0.2  # sds of the posterior, from which a mean counts as wrong
 NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wrong
@@ -70,6 +71,20 @@ def width(seen: Evidence) -> Finding | None:
     name, value = _worst(seen.names, ratio, np.abs(np.log(np.maximum(ratio, 1e-9))))
     text = f"{name} has {value:.2f} times the sd that the scores imply. No other is as far from 1."
     return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+
+
+@CHECKS.register("reference", label="Reference", reference="-", needs=("reference",))
+def reference(seen: Evidence) -> Finding:
+    """Compare means and standard deviations with those of draws that are right."""
+    rows = compared(seen.draws, seen.reference, seen.names)
+    shift, ratio = (np.array([row[key] for row in rows]) for key in ("mean error", "sd ratio"))
+    wrong = (np.abs(shift) > SHIFT) | (ratio < NARROW) | (ratio > WIDE)
+    name, value = _worst(seen.names, ratio, np.maximum(np.abs(shift) / SHIFT, np.abs(np.log(ratio)) / np.log(WIDE)))
+    text = (
+        f"{name} has {value:.2f} times the sd of the reference, and its mean is {shift[seen.names.index(name)]:+.2f} sd "
+        "off. No other is as far."
+    )
+    return Finding(value, 1.0, 0.0, bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
 
 
 @CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",))

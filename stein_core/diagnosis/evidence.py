@@ -65,6 +65,7 @@ class Evidence:
         log_p, log_q: (n,) log densities of the posterior and of the fit; or None.
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
+        reference: (k, d) draws that are right, of a long run of NUTS say; or None.
     """
 
     draws: np.ndarray
@@ -74,6 +75,7 @@ class Evidence:
     log_q: np.ndarray | None = None
     chains: int = 1
     law: float = math.nan
+    reference: np.ndarray | None = None
 
     @property
     def usable(self) -> np.ndarray | None:

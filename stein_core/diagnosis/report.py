@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,9 @@ class Report:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether no check says that the posterior is wrong; None if nobody can tell, without scores."""
-        return None if self.evidence.scores is None else not any(each.wrong for each in self.findings.values())
+        """Return whether no check says that the posterior is wrong; None if nobody can tell."""
+        blind = self.evidence.scores is None and self.evidence.reference is None
+        return None if blind else not any(each.wrong for each in self.findings.values())
 
     @property
     def verdict(self) -> str:
@@ -66,7 +67,9 @@ class Report:
         if self.ok:
             return "No sign of a wrong location or width."
         found = {name: each for name, each in self.findings.items() if each.wrong}
-        said = [found[name].sentence for name in ("finite", "spread", "width", "location") if name in found][:2]
+        said = [
+            found[name].sentence for name in ("finite", "spread", "reference", "width", "location") if name in found
+        ][:2]
         said = said or [each.sentence for each in found.values()][:2]
         width = found.get("width") or found.get("stein_trace")
         what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
@@ -208,7 +211,7 @@ CSS = (
 )
 
 
-def diagnose(what: Any, target: Target | None = None, scores=None) -> Report:
+def diagnose(what: Any, target: Target | None = None, scores=None, reference=None) -> Report:
     """Check a fit, or draws.
 
     Args:
@@ -216,14 +219,17 @@ def diagnose(what: Any, target: Target | None = None, scores=None) -> Report:
             InferenceData.
         target: whose draws they are, from `from_numpyro` say.
         scores: gradients of the log density at the draws, in their shape, if there is no target.
+        reference: (k, d) or (chains, k, d) draws that are right, from `reference.nuts` say.
 
     Returns:
-        The Report. Without a target or scores it says that nobody can tell.
+        The Report. Without target, scores and reference it says that nobody can tell.
 
     Raises:
         ValueError: a shape that does not fit, or a number that is not finite.
     """
     seen = evidence_of(what, target, scores)
+    if reference is not None:
+        seen = replace(seen, reference=np.asarray(reference, float).reshape(-1, seen.d))
     findings = {}
     for check in CHECKS.entries():
         if all(getattr(seen, need) is not None for need in check.facts.needs):

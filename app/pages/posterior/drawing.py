@@ -140,7 +140,9 @@ def weights(findings) -> str:
         )
     k = found and found["value"]
     wrong = bool(chains and chains["wrong"]) or (k is not None and k > K_HAT)
-    return question(3, "Do the weights agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>")
+    return question(
+        3, "Do the weights agree?" if found else "Do the chains agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>"
+    )
 
 
 def verdict(shown, tried) -> str:
