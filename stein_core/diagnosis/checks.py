@@ -80,9 +80,9 @@ def reference(seen: Evidence) -> Finding:
     shift, ratio = (np.array([row[key] for row in rows]) for key in ("mean error", "sd ratio"))
     wrong = (np.abs(shift) > SHIFT) | (ratio < NARROW) | (ratio > WIDE)
     name, value = _worst(seen.names, ratio, np.maximum(np.abs(shift) / SHIFT, np.abs(np.log(ratio)) / np.log(WIDE)))
+    off = shift[seen.names.index(name)]
     text = (
-        f"{name} has {value:.2f} times the sd of the reference, and its mean is {shift[seen.names.index(name)]:+.2f} sd "
-        "off. No other is as far."
+        f"{name} has {value:.2f} times the sd of the reference, and its mean is {off:+.2f} sd off. No other is as far."
     )
     return Finding(value, 1.0, 0.0, bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
 
