@@ -212,6 +212,20 @@ def test_a_curvature_that_is_not_a_number_is_no_error():
     assert abs(target.center[0]) < 0.3 and target.scale == pytest.approx([gamma(2 / 3) ** -0.5], rel=0.3)
 
 
+def test_a_curvature_without_any_number_is_no_error():
+    """The same in three directions that are mixed: LAPACK raises on a matrix of NaN alone."""
+    mixed = np.eye(3) - 2 / 3  # orthogonal
+
+    def model():
+        y = flat("x", 3) @ mixed
+        numpyro.factor("density", jnp.sum(-(jnp.maximum(y, 0.0) ** 1.5) - jnp.maximum(-y, 0.0) ** 1.5))
+
+    with pytest.warns(ModelWarning, match="no curvature where it is highest"):
+        target = from_numpyro(model)
+    assert (np.abs(target.center) < 0.3).all()
+    assert target.scale == pytest.approx(np.full(3, gamma(2 / 3) ** -0.5), rel=0.3)
+
+
 def test_an_ordinary_differential_equation():
     """JAX has no forward mode of `odeint`. Of y' = -k y the end is exp(-k): the mode is where it meets the data."""
 

@@ -266,3 +266,27 @@ def test_while_a_program_compiles_its_contours_and_start_are_shown_and_nothing_o
     assert not [each for each in after if each[1] == old and each[2] is not None]  # no particle on the old contours
     waiting = [(extent, step) for status, extent, step in after if status.startswith("compiling")]
     assert (new, 0) in waiting and {step for _, step in waiting} <= {None, 0}
+
+
+# Keep the frames that come, and hand one over again later.
+KEEP = """() => {
+  const models = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]);
+  const model = models.find(m => m.data?.starting !== undefined);
+  window.kept = [];
+  model.on_event("esm_event", event => window.kept.push(event));
+  window.again = () => model.trigger_event(window.kept[0]);
+}"""
+
+
+def test_a_frame_of_the_run_before_that_comes_late_is_not_drawn(open_tab):
+    tab = open_tab("?target=ring&methods=svgd&steps=40")
+    stand(tab, 40)
+    tab.page.evaluate(KEEP)
+    tab.page.keyboard.press("ArrowRight")
+    tab.wait("window.kept.length > 0 && window.steinlab.step[0] === 41")
+    tab.choose("Ring", "Banana")
+    tab.wait("window.steinlab.step[0] === 0")
+    extent = tab.stage("extent(0)")
+    tab.page.evaluate("window.again()")
+    tab.page.wait_for_timeout(500)
+    assert tab.page.evaluate("window.steinlab.step[0]") == 0 and tab.stage("extent(0)") == extent
