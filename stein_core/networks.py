@@ -1,0 +1,50 @@
+"""Networks as functions of a flat vector of weights. The layers are equinox's."""
+
+from typing import Callable, NamedTuple
+
+import equinox as eqx
+import jax
+from jax.flatten_util import ravel_pytree
+
+Array = jax.Array
+ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jax.numpy.tanh, "silu": jax.nn.silu, "gelu": jax.nn.gelu}
+
+
+class Network(NamedTuple):
+    """A network of one fixed architecture.
+
+    Args:
+        size: number of weights and biases, p.
+        init: key -> weights (p,), as equinox draws them: uniform within 1 / sqrt(inputs of the layer).
+        apply: (weights (p,), x (k, inputs)) -> (k, outputs).
+    """
+
+    size: int
+    init: Callable[[Array], Array]
+    apply: Callable[[Array, Array], Array]
+
+
+def mlp(inputs: int, outputs: int, width: int = 50, depth: int = 2, activation: str = "relu") -> Network:
+    """Return a multilayer perceptron with `depth` hidden layers of `width` units each.
+
+    Args:
+        inputs, outputs: numbers of inputs and outputs.
+        width: units of each hidden layer.
+        depth: number of hidden layers; 0 is a linear map.
+        activation: after each hidden layer: a key of `ACTIVATIONS`.
+    """
+
+    def build(key):
+        return eqx.nn.MLP(inputs, outputs, width, depth, ACTIVATIONS[activation], key=key)
+
+    example = build(jax.random.key(0))
+    weights, unravel = ravel_pytree(eqx.filter(example, eqx.is_array))
+    static = eqx.filter(example, eqx.is_array, inverse=True)
+
+    def init(key):
+        return ravel_pytree(eqx.filter(build(key), eqx.is_array))[0]
+
+    def apply(theta, x):
+        return jax.vmap(eqx.combine(unravel(theta), static))(x)
+
+    return Network(weights.size, init, apply)
