@@ -107,5 +107,6 @@ def test_large_data_of_a_model_are_arguments_of_its_programs():
     np.testing.assert_allclose(target.remake(data=target.data).log_density(theta), target.log_density(theta))
     halved = [array / 2 if array.dtype == np.float32 else array for array in target.data]
     assert abs(target.remake(data=halved).log_density(theta) - target.log_density(theta)) > 1
-    frame = collect(Recipe(Spec(target, method="svgd", capacity=8), {"method.particles": 8}), 400)[-1]
-    assert frame.locations.mean() == pytest.approx(x @ y / (1 + x @ x), abs=2e-3)
+    knobs = {"method.particles": 8, "method.step_size": 0.003}  # small beside the sd of 0.014
+    frame = collect(Recipe(Spec(target, method="svgd", capacity=8), knobs), 400)[-1]
+    assert frame.locations.mean() == pytest.approx(x @ y / (1 + x @ x), abs=1e-4)

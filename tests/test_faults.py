@@ -17,7 +17,7 @@ from desks import cliff  # noqa: F401  (a fixture)
 from stein_core import METHODS, Recipe, Spec, collect, compile, machine, steppers, stream
 from stein_core import __main__ as cli
 from stein_core.assembly import assemble
-from stein_core.cli import commands
+from stein_core.cli import commands, recordings
 from stein_core.experiments.nuts import run_nuts
 from stein_core.experiments.wave import dim_of
 from stein_core.machine import bytes_needed, check_memory
@@ -194,7 +194,7 @@ def test_a_store_that_cannot_be_written_is_said_in_a_sentence(tmp_path, monkeypa
 @pytest.mark.parametrize("name", ["--chains", "--warmup", "--samples", "--seed", "--spread"])
 @pytest.mark.parametrize("value", ["-1", "1" + "0" * 400])
 def test_numbers_that_fit_no_machine_are_refused(tmp_path, monkeypatch, capsys, name, value):
-    monkeypatch.setattr(commands, "keep_compiled", lambda: None)
+    monkeypatch.setattr(recordings, "keep_compiled", lambda: None)
     assert cli.main(["nuts", "--out", str(tmp_path / "n.npz"), f"{name}={value}"]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(said) == 1 and f"error: {name[2:]} = " in said[0] and len(said[0]) < 400

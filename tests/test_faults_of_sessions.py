@@ -129,7 +129,7 @@ def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_p
         (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
     page.arrived = True
     page._redraw()
-    until(lambda: page.found is None and "shipped" in page.reading.object and page.curves)
+    until(lambda: page.found is None and "shipped" in page.computing.reading.object and page.curves)
     assert page.damaged.visible is damaged and "set aside" in page.damaged.objects[0].object
     assert caplog.text.count("sweeps.sqlite was damaged; it is now") == damaged
     assert len(list(tmp_path.glob("sweeps.sqlite.damaged-*"))) == damaged
@@ -161,13 +161,13 @@ kept.Store._open = begin_full
 def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page, tmp_path, monkeypatch):
     (tmp_path / "full.py").write_text(FULL)
     monkeypatch.setattr(jobs, "files_of", lambda recipes: [str(tmp_path / "full.py")])
-    page._start(None)
-    job = page.job
-    page._start(None)  # the second of two quick clicks
-    assert page.job is job
+    page.computing.start(None)
+    job = page.computing.job
+    page.computing.start(None)  # the second of two quick clicks
+    assert page.computing.job is job
     until(lambda: not job.active)
     page._show_job()
-    assert page.error.visible and not page.run.disabled
+    assert page.error.visible and not page.computing.run.disabled
     assert (
         page.error.object == "sweeps.sqlite takes no more rows: database or disk is full. Those that it has are kept."
     )

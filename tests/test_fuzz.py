@@ -23,7 +23,7 @@ from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
-from stein_core.cli import bench, bench_posteriors, commands, posterior
+from stein_core.cli import bench, bench_posteriors, commands, posterior, recordings
 from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
 from stein_core.experiments.recording import Recording, Shot
@@ -251,7 +251,7 @@ def shell(folder, monkeypatch):
     Store(folder / "kept.sqlite").close()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
-    for module in (cli, commands, posterior, bench_posteriors):
+    for module in (cli, commands, recordings, posterior, bench_posteriors):
         monkeypatch.setattr(module, "keep_compiled", lambda: None)
     theta = np.random.default_rng(0).normal(size=(20, 2))
     target, report = target_of(Spec("gaussian")), diagnose(theta, scores=-theta)
@@ -266,9 +266,9 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(commands, "run_sweep", lambda recipes, store, *how: store.rows(["key"] * min(len(recipes), 3)))
     monkeypatch.setattr(commands, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(
-        commands, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(commands.GRID)))
+        recordings, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(recordings.GRID)))
     )
-    monkeypatch.setattr(commands, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
+    monkeypatch.setattr(recordings, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
     monkeypatch.setattr(cli, "end_with", lambda parent: None)  # it would end this process
     monkeypatch.setattr(sys, "stdin", io.StringIO("[{}]"))
     monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})

@@ -107,8 +107,8 @@ async def visit():
         page = Collapse(Mock(), {})
     for name in page.preset.options[1:]:
         page._load_preset(name)
-        page._start(None)
-        print(len(page.shipped), page.run.disabled, page.job, page.reading.object)
+        page.computing.start(None)
+        print(len(page.shipped), page.computing.run.disabled, page.computing.job, page.computing.reading.object)
     row = next(row for row in page.shipped.values() if row["dim"] == 100)
     page.replay.open(points_of([row], "sample_variance", "dim")[0])
     print(page.replay.reading.object)

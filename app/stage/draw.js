@@ -1,6 +1,5 @@
 // What the stage looks like. All draw functions take a context, so that the export can pass an
-// SvgContext; they use hex colours with globalAlpha and alphabetic baselines only, which every
-// SVG reader knows.
+// SvgContext; they use hex colours with globalAlpha and alphabetic baselines only, which every SVG reader knows.
 // THEMES, the tokens of both themes, comes from Python.
 const rgb = color => [1, 3, 5].map(i => parseInt(color.slice(i, i + 2), 16));
 const BATCH = 16 * 9;  // one path for 16 rows: fewer strokes than particles, no path too complex to fill fast

@@ -39,6 +39,26 @@ function averaged(card, {noisy, rows, step}, moving) {
   return arrows;
 }
 
+// Gives a card its new panel: background, trail, arrows and step. Returns whether another run, or fewer particles, have come.
+function takePanel(card, panel, background, fresh) {
+  if (background !== card.background) card.trail = [];  // another space
+  card.background = background;
+  card.restarted = fresh || panel.step < card.step;
+  card.moved = panel.step !== card.step;
+  const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
+  const before = card.trail.at(-1), begin = card.restarted || before && here.length < before.length;
+  if (card.restarted) {  // what came later than this step never happened, or will be drawn again
+    card.readouts.forEach(readout => { readout.history = readout.history.filter(past => past.step < panel.step); });
+  }
+  if (begin) card.trail = [];
+  else if (!card.moved) card.trail.pop();
+  card.arrows = averaged(card, panel, moves(background.map, card.trail.at(-20), here));
+  card.trail = [...card.trail, here].slice(-trailOf(panel.count));
+  card.fresh = true;
+  card.step = panel.step;
+  return begin;
+}
+
 // The rows of a table between two frames: positions and sizes move, forces are those of the newer one.
 function between(before, rows, share) {
   if (!before || share >= 1 || before.length !== rows.length) return rows;

@@ -1,8 +1,5 @@
-// The stage: a legend, one card per panel (a canvas and its read-outs), the frame protocol with Python, and what the user does
-// with mouse and keys.
-const PICK = 14, GAP = 20, PAUSE = [60, 600], BETWEEN = 33, PLOT = {left: 38, right: 1, top: 1, bottom: 26}, BARE = {left: 1, right: 1, top: 1, bottom: 1};
-const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
-const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
+// The stage: a legend, one card per panel (a canvas and its read-outs), and the frame protocol with Python.
+const GAP = 20, PAUSE = [60, 600], BETWEEN = 33, PLOT = {left: 38, right: 1, top: 1, bottom: 26}, BARE = {left: 1, right: 1, top: 1, bottom: 1};
 
 export function render({model, el}) {
   const root = element("div", "stage", el);
@@ -19,14 +16,19 @@ export function render({model, el}) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   let cards = [], backgrounds = [], panels = [], key = "", family = "", pointed = "", above = null, pace = 0, arrived = 0;
-  let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0, clickTimer = 0;
-  let tabbed = false, hover = -1, lastFrame = 0, seen = true, run = -1;
+  let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0;
+  let hover = -1, lastFrame = 0, seen = true, run = -1;
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
     particles: p => table(panels[p].rows), arrows: p => table(cards[p].arrows)};
 
   const waiting = on => [root, slot()].forEach(node => node?.classList.toggle("waiting", on));
+  const input = new Input(model, root, {
+    at: p => ({map: cards[p].background.map, panel: panels[p], edit: cards[p].edit}),
+    hovered: () => hover,
+    hover: index => { if (index !== hover) repaint(); hover = index; },
+  });
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
   const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
   const theme = () => THEMES[dark() ? "dark" : "light"];
@@ -38,7 +40,7 @@ export function render({model, el}) {
     cards.forEach(({outs}) => outs.remove());
     deck.replaceChildren();
     cards = model.scene.cards.map(card => makeCard(deck, card, open => cards.forEach(({fold}) => { if (fold) fold.open = open; })));
-    cards.forEach(listen);
+    cards.forEach(input.listen);
     panels = [];
   }
 
@@ -109,26 +111,9 @@ export function render({model, el}) {
     waiting(false);
     if (fresh) backgrounds.forEach(background => background.fit());
     panels.forEach((panel, p) => {
-      const card = cards[p], background = backgrounds[panel.background];
-      if (background !== card.background) card.trail = [];  // another space
-      card.background = background;
-      card.restarted = fresh || panel.step < card.step;
-      const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
-      const before = card.trail.at(-1);
-      if (card.restarted) {  // what came later than this step never happened, or will be drawn again
-        card.readouts.forEach(readout => { readout.history = readout.history.filter(past => past.step < panel.step); });
-      }
-      if (card.restarted || before && here.length < before.length) {
-        card.trail = [];
-        hover = -1;
-      } else if (panel.step === card.step) {
-        card.trail.pop();
-      }
-      card.arrows = averaged(card, panel, moves(background.map, card.trail.at(-20), here));
-      card.trail = [...card.trail, here].slice(-trailOf(panel.count));
-      card.fresh = true;
-      card.before = card.restarted || calm.matches || pace < PAUSE[0] || pace > PAUSE[1] || panel.step === card.step ? null : drawn[p];
-      card.step = panel.step;
+      if (takePanel(cards[p], panel, backgrounds[panel.background], fresh)) hover = -1;
+      const {restarted, moved} = cards[p], smooth = pace >= PAUSE[0] && pace <= PAUSE[1] && !calm.matches;
+      cards[p].before = smooth && moved && !restarted ? drawn[p] : null;
     });
     backgrounds.forEach((background, b) => {
       const over = panels.filter(panel => panel.background === b), forces = over.map(panel => cards[panels.indexOf(panel)].arrows);
@@ -200,56 +185,6 @@ export function render({model, el}) {
       model.send_msg({ack: drawn[0]});
     }
   }
-
-  function nearest(p, px, py) {
-    const {map} = cards[p].background;
-    let best = -1, bestDistance = PICK;
-    const rows = panels[p]?.count > 1 ? panels[p].rows : [];  // a single particle cannot be removed
-    for (let i = 0; i < rows.length; i += ROW) {
-      const distance = Math.hypot(map.x(rows[i]) - px, map.y(rows[i + 1]) - py);
-      if (distance < bestDistance) [best, bestDistance] = [i / ROW, distance];
-    }
-    return best;
-  }
-
-  function setHover(index) {
-    if (index !== hover) repaint();
-    hover = index;
-  }
-
-  function remove(index) {
-    if (index >= 0) model.send_msg({remove: index});
-    setHover(-1);
-  }
-
-  function listen(card, p) {
-    const {canvas} = card, at = e => nearest(p, e.offsetX, e.offsetY);
-    canvas.addEventListener("pointermove", e => setHover(at(e)));
-    canvas.addEventListener("pointerleave", () => setHover(-1));
-    canvas.addEventListener("click", e => {
-      clearTimeout(clickTimer);
-      const {map} = card.background;
-      if (!card.edit || e.detail > 1 || at(e) >= 0 || !map.holds(e.offsetX, e.offsetY)) return;
-      const add = map.data(e.offsetX, e.offsetY);
-      clickTimer = setTimeout(() => model.send_msg({add}), 220);  // it may become a double click
-    });
-    canvas.addEventListener("dblclick", e => remove(at(e)));
-  }
-
-  function onKey(e) {
-    const target = e.composedPath()[0];
-    if (model.embedded || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
-    // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
-    if (e.key === "Tab") tabbed = true;
-    if (e.key === " " && tabbed && target.closest?.("button, [role=button]")) return;
-    if (e.key === "Escape" && model.lecture) model.send_msg({key: "p"});
-    else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
-    else if ((e.key === "Delete" || e.key === "Backspace") && hover >= 0) remove(hover);
-    else return;
-    e.preventDefault();
-  }
-
-  const onPointer = () => { tabbed = false; };
 
   function exportStage(kind) {
     const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + TITLE + LEGEND + 2 * GAP, now = look();
@@ -334,8 +269,6 @@ export function render({model, el}) {
   if (model.embedded) eye.observe(root);
   addEventListener("steinlab-slot", layout);
   addEventListener("resize", layout);  // height and zoom, which the observer does not see
-  document.addEventListener("keydown", onKey);
-  document.addEventListener("pointerdown", onPointer);
   model.on("msg:custom", onMessage);
   model.on("scene", rebuild);
   model.on(["show", "lit"], () => { repaint(); slowTimer ||= setTimeout(paintSlow, 100); });
@@ -354,12 +287,10 @@ export function render({model, el}) {
     removeEventListener("steinlab-slot", layout);
     removeEventListener("resize", layout);
     clearInterval(ticker);
-    clearTimeout(clickTimer);
     cancelAnimationFrame(raf);
     clearTimeout(slowTimer);
     clearTimeout(betweenTimer);
-    document.removeEventListener("keydown", onKey);
-    document.removeEventListener("pointerdown", onPointer);
+    input.remove();
   });
   showTexts();
   showMarks();

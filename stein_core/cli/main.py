@@ -33,10 +33,11 @@ from stein_core import (
     stream,
 )
 from stein_core.cli.bench import add_bench
-from stein_core.cli.commands import add_nuts, add_record, add_sweep, check_out, given_knobs, versions
+from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
 from stein_core.cli.files import run_file
 from stein_core.cli.job import end_with
 from stein_core.cli.posterior import add_posterior
+from stein_core.cli.recordings import add_nuts, add_record
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short
 from stein_core.spec import all_options

@@ -10,6 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.collapse.chart import Chart
+from app.pages.collapse.computing import Computing
 from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
 from app.pages.collapse.looking import Looking
@@ -17,13 +18,13 @@ from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
 from app.server.background import in_background
-from app.server.jobs import JOBS, SweepJob, store
+from app.server.jobs import store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.ui.browser import Arrival
 from app.ui.colours import darken
 from app.ui.groups import group
-from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
+from app.ui.job_bar import MIDDLE, TEXT
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from stein_core.sweep.grids import is_complete
 
@@ -61,8 +62,6 @@ class Collapse:
         self.shell = shell
         self.quiet = False
         self.valid = True  # the settings make a grid
-        self.job: SweepJob | None = None
-        self.ran: Grid | None = None  # the job's grid
         self.local: dict[str, dict] = {}  # rows computed on this machine, by key
         self.curves, self.laws = [], {}
         self.found = None  # rows and curves that were looked up but are not drawn yet
@@ -95,7 +94,7 @@ class Collapse:
                 self.looking.panel,
                 *self.panes.values(),
                 self.key,
-                pmui.FlexBox(self.run, self.cancel, self.bar, self.reading, self.exports, align_items="center"),
+                pmui.FlexBox(*self.computing.widgets, self.exports, align_items="center"),
                 self.about,
                 self.shows,
                 self.hint,
@@ -140,12 +139,7 @@ class Collapse:
             HINT, variant="caption", color="text.secondary", sizing_mode="stretch_width", margin=(0, 10)
         )
         self.key = legend_pane()
-        self.run = pmui.Button(label="Run", icon="play_arrow", variant="contained", on_click=self._start, **BUTTON)
-        self.cancel = pmui.Button(
-            label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **TEXT
-        )
-        self.bar = Bar("runs")
-        self.reading = pmui.Typography("", variant="body2", margin=(4, 8), **MIDDLE)
+        self.computing = Computing(lambda: (self.grid, self.recipes), self._show_job, self._fail)
         self.looking = Looking(self._look)
         export = pmui.MenuButton(
             label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **TEXT
@@ -165,8 +159,8 @@ class Collapse:
 
     def refresh(self):
         """Draw new rows, at most twice a second, however fast they are computed."""
-        if self.job:
-            rows = {row["key"]: row for row in list(self.job.rows)}
+        if self.computing.job:
+            rows = {row["key"]: row for row in list(self.computing.job.rows)}
             new = rows.keys() & self.recipes.keys() - {key for key, row in self.local.items() if is_complete(row)}
             if new:
                 self.local |= {key: rows[key] for key in new}
@@ -197,18 +191,9 @@ class Collapse:
     def _take(self, grid: Grid, axis: str, quantity: str):
         self.grid, self.axis, self.quantity = grid, axis, quantity
         self.valid, self.error.visible = True, False
-        if self.job and not self.job.active and self.ran != grid:
-            self.job = None  # its end is not about this grid
+        self.computing.forget(grid)
         self._show_settings()
         self._redraw()
-
-    def _start(self, event):
-        # The second of two quick clicks, or a message that no button sends.
-        if self.job and self.job.active or self.grid.refusal():
-            return
-        self.job, self.ran = SweepJob(list(self.recipes.values())), self.grid
-        JOBS.add(self.job)
-        self._show_job()
 
     def _export(self, item):
         if item["label"] == "Copy link":
@@ -271,31 +256,12 @@ class Collapse:
         self.chart.show(points, self.curves, self.laws)
 
     def _show_job(self):
-        job, missing = self.job, len(self.recipes) - sum(map(is_complete, self.local.values()))
-        active = bool(job and job.active)
-        again = missing and len(self.shipped) == len(self.recipes)
-        runs = f"{missing} run{'s' * (missing > 1)}"
-        label = f"Recompute {runs} here" if again else f"Run {runs}" if missing else "All runs are computed"
-        if active:  # of these settings or of earlier ones
-            label = (
-                f"Running {job.total} run{'s' * (job.total > 1)}{' of the earlier settings' * (self.ran != self.grid)}"
-            )
-        refusal = self.grid.refusal() if missing else ""
-        self.run.param.update(label=label, disabled=active or not missing or not self.valid or bool(refusal))
-        self.cancel.visible = self.bar.visible = active
-        counts = f"{len(self.shipped)} of {len(self.recipes)} runs shipped, {len(self.local)} computed here"
-        text = f"{counts}. {refusal}" if refusal else counts
-        if active:
-            self.bar.show(job)
-            text = progress(job, "runs")
-        elif job and job.state == "cancelled" and self.ran == self.grid:
-            text = f"Cancelled: {job.done} of {job.total} runs are kept."
-        elif job and job.state == "done":
+        self.computing.show(self.valid, len(self.shipped), self.local.values())
+        if (job := self.computing.job) and job.state == "done":
             self.damaged.visible = self.damaged.visible or bool(job.warnings)
-        elif job and job.state == "failed":
-            self.error.param.update(object=html.escape(job.error), visible=True)
-            self.job = None
-        self.reading.object = text
+
+    def _fail(self, text: str):
+        self.error.param.update(object=html.escape(text), visible=True)
 
     def _draw_found(self):
         if self.found and self.arrived and self.loaded:
@@ -308,7 +274,7 @@ class Collapse:
     def on_news(self, news: dict):
         """Take news of the threads. On the event loop."""
         if "failed" in news and news["failed"][0] is self.requested:
-            self.error.param.update(object=html.escape(news["failed"][1]), visible=True)
+            self._fail(news["failed"][1])
         self.arrived |= "arrived" in news
         if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
@@ -318,8 +284,8 @@ class Collapse:
         """End the sweep and the recording of a closed tab."""
         self.requested = None
         self.replay.close()
-        if self.job:
-            self.job.cancel()
+        if self.computing.job:
+            self.computing.job.cancel()
 
     def _open(self, point: Point):
         self.chart.mark(point)

@@ -10,20 +10,19 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.wave.controls import Controls
+from app.pages.wave.networks import Networks
 from app.pages.wave.nuts_panel import NutsPanel
 from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
 from app.pages.wave.recovery import Recovery
-from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.trained import is_shipped
-from app.pages.wave.transport import PACE, Transport
+from app.pages.wave.transport import Transport
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
-from app.server.streaming import Mailbox, Streamer
+from app.server.streaming import Mailbox
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
-from stein_core import device_name
 from stein_core.experiments.wave import dim_of
 
 ERASE = {
@@ -42,7 +41,8 @@ class WavePage:
     """Page "1-D wave"; see `app.shell` for the contract of a page.
 
     Attributes:
-        setup: what is shown; a session trains each of its networks.
+        setup: what is shown.
+        networks: what trains it.
     """
 
     def __init__(self, shell, query: dict[str, str]):
@@ -52,14 +52,12 @@ class WavePage:
         self.setup, problems = WaveSetup.from_query(query)
         self.shown = False
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
-        self.sessions: list[WaveSession] = []
-        self.streamers: list[Streamer] = []
-        self.playing, self.status, self.rates, self.pace = {}, {}, {}, PACE[3]
         self.stage = WaveStage(self.on_message, dark=shell.frame.dark_theme)
+        self.networks = Networks(self.stage.send, self.later, self.loaded, self.on_session_news)
         shell.frame.param.watch(self.darken, "dark_theme")
         self.post = Mailbox(self.loaded, self.on_news)
         self.controls = Controls(self.take, self._refuse)
-        here = Pausable(lambda: any(self.playing.values()), self.pause)
+        here = Pausable(lambda: self.networks.playing, lambda: self.networks.play(False))
         self.widths, self.recovery = Widths(shell.frame.dark_theme), Recovery(self.post, self._alarm, here)
         self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
@@ -98,13 +96,13 @@ class WavePage:
                 margin=(4, 12),
             )
         ]
-        self._train()
+        self.networks.train(self.setup.networks())
         self._show_setup()
         self.later(self.show)  # before a browser has loaded the page, so that something moves sooner
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.transport = Transport(self.toggle, self.step, self.reset, self._pace)
+        self.transport = Transport(self.toggle, self.networks.step, self.reset, self.networks.speed)
         self.sentence = sentence_pane()
         self.seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
         self.alarm = pmui.Alert(
@@ -116,7 +114,7 @@ class WavePage:
         self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
         self.exports.on_click(self._export)
         self.bands_file = pmui.FileDownload(
-            label="Bands as CSV", callback=lambda: bands_file(self._snapshots()), filename="wave.csv", **TEXT
+            label="Bands as CSV", callback=lambda: bands_file(self.networks.snapshots), filename="wave.csv", **TEXT
         )
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
 
@@ -129,26 +127,20 @@ class WavePage:
 
     def show(self):
         self.shown = True
-        for session in self.sessions:
-            session.wake()
+        self.networks.show(True)
 
     def hide(self):
         self.shown = False
-        for session in self.sessions:
-            session.sleep()
+        self.networks.show(False)
 
     def refresh(self):
-        step = self._steps()[0]
-        rate = f" · {self.rates.get(0, 0.0):,.0f} steps/s" if self.playing.get(0) else ""
-        status = " · ".join(filter(None, self.status.values()))
-        self.transport.say(status or f"step {step:,}{rate} · {device_name()}")
+        self.transport.say(self.networks.reading)
         self._show_readouts()
         self.nuts.refresh()
         self.recovery.refresh()
 
     def link(self) -> str:
-        paused = not any(self.playing.values())
-        at = [min(session.paused_at, MOST_STEPS) if paused else 0 for session in self.sessions]
+        at = [0 if self.networks.playing else min(each.paused_at, MOST_STEPS) for each in self.networks.sessions]
         if is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
             at = [0]
         return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0).to_query()
@@ -173,46 +165,27 @@ class WavePage:
         if setup.posterior()[1:] != self.setup.posterior()[1:]:
             self.here = {}  # widths under other data cannot be compared
         self.setup = setup
-        self._train()
+        self.networks.train(setup.networks())
         self._show_setup()
         return True
 
     def on_message(self, message: dict):
         """Handle a message of the stage: acknowledgements, data points and keys."""
         if "ready" in message:
-            for streamer in self.streamers:
-                streamer.ready()
+            self.networks.ready()
         elif "ack" in message:
-            if int(message["row"]) < len(self.streamers):
-                self.streamers[int(message["row"])].ack(message["ack"])
+            self.networks.ack(int(message["row"]), message["ack"])
         elif "points" in message:
             pn.state.onload(lambda: self.take(data=message["points"]))
         elif self.shown:
-            pn.state.onload({"space": self.toggle, "right": self.step, "r": self.reset}[message["key"]])
+            pn.state.onload({"space": self.toggle, "right": self.networks.step, "r": self.reset}[message["key"]])
 
     def toggle(self, event=None):
-        on = not any(self.playing.values())
-        for session in self.sessions:
-            session.play(on)
-
-    def pause(self):
-        for session in self.sessions:
-            session.play(False)
-
-    def step(self):
-        for session in self.sessions:
-            session.step()
+        self.networks.play(not self.networks.playing)
 
     def reset(self):
         self.setup = replace(self.setup, steps=0, below=0)
-        for session in self.sessions:
-            session.reset()
-            session.play(True)
-
-    def _pace(self, steps: int):
-        self.pace = steps
-        for session in self.sessions:
-            session.speed(steps)
+        self.networks.reset()
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
@@ -227,40 +200,7 @@ class WavePage:
         elif label == "Copy link":
             self.shell.copy_link(self.link())
         else:
-            self.shell.browser.copy(self.setup.to_python(self._steps()))
-
-    # ---- training
-
-    def _train(self):
-        """Train each network with its present settings, in a session of its own."""
-        networks = self.setup.networks()
-        while len(self.sessions) > len(networks):
-            self.sessions.pop().close()
-            self.streamers.pop()
-            for facts in (self.playing, self.status, self.rates):
-                facts.pop(len(self.sessions), None)
-        for row, network in enumerate(networks):
-            if row < len(self.sessions):
-                self.sessions[row].apply(network)
-            else:
-                self._add(row, network)
-
-    def _add(self, row: int, network: WaveSetup):
-        self.streamers.append(Streamer(self.stage.send, self.later))
-        streamer = self.streamers[row]
-        on_news = Mailbox(self.loaded, lambda news: streamer in self.streamers and self.on_session_news(row, news))
-        session = WaveSession(network, streamer, on_news, row, self.sessions[0] if row else None)
-        self.sessions.append(session)
-        self.playing[row] = True
-        session.speed(self.pace)
-        if self.shown:
-            session.wake()
-
-    def _snapshots(self):
-        return [session.snapshot for session in self.sessions]
-
-    def _steps(self) -> tuple[int, ...]:
-        return tuple(snapshot.step if snapshot else 0 for snapshot in self._snapshots())
+            self.shell.browser.copy(self.setup.to_python(self.networks.steps))
 
     # ---- drawing
 
@@ -272,7 +212,7 @@ class WavePage:
 
     def _show_readouts(self):
         """Update the table and the figure of widths."""
-        shots = self._snapshots()
+        shots = self.networks.snapshots
         known = self.nuts.known if len(self.nuts.known) == len(shots) else [None] * len(shots)
         self.table.object = table(shots, known) if any(shots) else ""
         for snapshot in filter(None, shots):
@@ -287,15 +227,9 @@ class WavePage:
 
     def on_session_news(self, row: int, news: dict):
         """Take news of a session. On the event loop."""
-        if "playing" in news:
-            self.playing[row] = news["playing"]
-            self.transport.show(any(self.playing.values()))
         if "alarm" in news:
             self._alarm(news["alarm"])
-        if "status" in news:
-            self.status[row] = news["status"]
-        if "steps_per_second" in news:
-            self.rates[row] = news["steps_per_second"]
+        self.transport.show(self.networks.playing)
 
     def on_news(self, news: dict):
         """Take news of the threads. On the event loop."""
@@ -309,7 +243,6 @@ class WavePage:
             self.recovery.on_rows(news["recovery"])
 
     def _leave(self):
-        for session in self.sessions:
-            session.close()
+        self.networks.close()
         self.nuts.close()
         self.recovery.close()

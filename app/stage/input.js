@@ -1,0 +1,65 @@
+// What the user does on a stage with mouse and keys.
+const PICK = 14, DOUBLE = 220;  // pixels; milliseconds in which a click may become a double click
+const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
+const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
+
+// `at(p)` -> {map, panel, edit} of card p; `hover(index)` marks a particle, `hovered()` is the marked one, -1 for none.
+class Input {
+  constructor(model, root, {at, hovered, hover}) {
+    Object.assign(this, {model, root, at, hovered, hover, tabbed: false, timer: 0});
+    this.listen = this.listen.bind(this);
+    this.onKey = this.onKey.bind(this);
+    this.onPointer = () => { this.tabbed = false; };
+    document.addEventListener("keydown", this.onKey);
+    document.addEventListener("pointerdown", this.onPointer);
+  }
+
+  remove() {
+    clearTimeout(this.timer);
+    document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("pointerdown", this.onPointer);
+  }
+
+  listen({canvas}, p) {
+    const near = e => this.nearest(p, e.offsetX, e.offsetY);
+    canvas.addEventListener("pointermove", e => this.hover(near(e)));
+    canvas.addEventListener("pointerleave", () => this.hover(-1));
+    canvas.addEventListener("click", e => {
+      clearTimeout(this.timer);
+      const {map, edit} = this.at(p);
+      if (!edit || e.detail > 1 || near(e) >= 0 || !map.holds(e.offsetX, e.offsetY)) return;
+      const add = map.data(e.offsetX, e.offsetY);
+      this.timer = setTimeout(() => this.model.send_msg({add}), DOUBLE);
+    });
+    canvas.addEventListener("dblclick", e => this.drop(near(e)));
+  }
+
+  nearest(p, px, py) {
+    const {map, panel} = this.at(p);
+    let best = -1, bestDistance = PICK;
+    const rows = panel?.count > 1 ? panel.rows : [];  // a single particle cannot be removed
+    for (let i = 0; i < rows.length; i += ROW) {
+      const distance = Math.hypot(map.x(rows[i]) - px, map.y(rows[i + 1]) - py);
+      if (distance < bestDistance) [best, bestDistance] = [i / ROW, distance];
+    }
+    return best;
+  }
+
+  drop(index) {
+    if (index >= 0) this.model.send_msg({remove: index});
+    this.hover(-1);
+  }
+
+  onKey(e) {
+    const {model, root} = this, target = e.composedPath()[0], index = this.hovered();
+    if (model.embedded || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
+    // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
+    if (e.key === "Tab") this.tabbed = true;
+    if (e.key === " " && this.tabbed && target.closest?.("button, [role=button]")) return;
+    if (e.key === "Escape" && model.lecture) model.send_msg({key: "p"});
+    else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
+    else if ((e.key === "Delete" || e.key === "Backspace") && index >= 0) this.drop(index);
+    else return;
+    e.preventDefault();
+  }
+}

@@ -1,0 +1,102 @@
+"""The commands that write a file of what a run does: the NUTS reference of the wave, and a recording."""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+import numpy as np
+
+from stein_core.cli.commands import check_out, only_recipe, versions
+from stein_core.cli.job import add_job, progress
+from stein_core.errors import short
+from stein_core.experiments.bands import disagreement
+from stein_core.experiments.nuts import Reference, run_nuts, save_reference
+from stein_core.experiments.recording import record, save_recording
+from stein_core.experiments.wave import GRID, WIDTHS, dim_of, width_of
+from stein_core.machine import keep_compiled
+from stein_core.sweep.batches import MOST_STEPS
+
+
+def add_nuts(commands) -> None:
+    """The arguments of `nuts`."""
+    nuts = commands.add_parser("nuts", help="the NUTS reference of the 1-D wave, written to a file")
+    nuts.set_defaults(act=nuts_reference)
+    which = nuts.add_mutually_exclusive_group()
+    which.add_argument("--width", type=int, default=5, help="hidden units of each layer; default 5")
+    which.add_argument(
+        "--recipe", metavar="FILE", help="JSON of a recipe on the wave, whose data and prior count; - is stdin"
+    )
+    for name, default in (("chains", 4), ("warmup", 1000), ("samples", 1000), ("seed", 0)):
+        nuts.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
+    nuts.add_argument("--spread", type=float, default=1.0, help="start, in units of the target's scale; default 1")
+    nuts.add_argument("--every", type=int, metavar="K", help="keep every K-th draw in float32; default 150 in float16")
+    nuts.add_argument("--out", metavar="FILE.npz", required=True)
+    add_job(nuts)
+
+
+def add_record(commands) -> None:
+    """The arguments of `record`."""
+    recording = commands.add_parser("record", help="repeat a recipe; keep norms, angles and forces at about 60 steps")
+    recording.set_defaults(act=record_recipe)
+    recording.add_argument("--recipe", metavar="FILE", required=True, help="JSON of Recipe.to_dict; - is stdin")
+    recording.add_argument("--steps", type=int, default=1000)
+    recording.add_argument("--out", metavar="FILE.npz", required=True)
+    add_job(recording)
+
+
+def nuts_reference(options) -> int:
+    """`nuts`: sample the wave's posterior and keep the functions on the grid, with R-hat."""
+    if options.width not in WIDTHS:
+        raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
+    if options.every is not None and options.every < 1:
+        raise ValueError(f"--every = {short(options.every)} is too small; allowed: 1 or more.")
+    check_out(options.out)
+    dim, knobs = dim_of(options.width), {}
+    if options.recipe:
+        recipe = only_recipe(options.recipe)
+        if recipe.spec.target != "wave":
+            raise ValueError(f"--recipe: its target is {recipe.spec.target!r}; allowed: 'wave'.")
+        dim, knobs = (
+            recipe.spec.dim,
+            {name: value for name, value in recipe.knobs.items() if name.startswith("target.")},
+        )
+    keep_compiled()
+    settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
+    began = time.perf_counter()
+    with progress(options, options.warmup + options.samples, "step") as show:
+        values = run_nuts("wave", dim, knobs, GRID, **settings, report=lambda done, total, left: show(done, left))
+    r_hat = disagreement(values)
+    about = {
+        "made": datetime.date.today().isoformat(),
+        "by": "python -m stein_core nuts",
+        "width": width_of(dim),
+        **settings,
+        "seconds": round(time.perf_counter() - began),
+        "r_hat_max": round(float(r_hat.max()), 4),
+        "r_hat": (r_hat if options.every else r_hat.round(4)).tolist(),
+        **versions(),
+    }
+    if options.every:
+        save_reference(options.out, Reference(GRID, values[:, :: options.every], about), None)
+    else:
+        save_reference(options.out, Reference(GRID, values, about))
+    if not options.job:
+        print(
+            f"width {about['width']}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, "
+            f"{about['seconds']} s"
+        )
+    return 0
+
+
+def record_recipe(options) -> int:
+    """`record`: repeat a recipe, its changes included, and keep what its particles do at about 60 steps."""
+    if not 0 <= options.steps <= MOST_STEPS:
+        raise ValueError(f"--steps = {short(options.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
+    check_out(options.out)
+    recipe = only_recipe(options.recipe)
+    keep_compiled()
+    with progress(options, options.steps, "step") as show:
+        recording = record(recipe, options.steps, show)
+    save_recording(options.out, recording)
+    return 0
