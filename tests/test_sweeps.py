@@ -91,6 +91,19 @@ def test_the_grid_multiplies_only_what_a_method_has():
     assert Recipe.from_dict(row["recipe"]) == recipes[0]
 
 
+def test_a_guide_and_its_options_are_of_the_methods_that_have_them():
+    grid = SWEEPS["variance-collapse"].make
+    few = {"dims": (4,), "methods": ("svgd", "smi"), "guide": "low_rank"}
+    recipes = grid(**few, knobs={"guide.rank": "3", "guide.width": 0.5})
+    assert [(r.spec.guide, dict(r.spec.options)) for r in recipes] == [("point", {}), ("low_rank", {"guide.rank": 3})]
+    assert recipes[1].knobs["guide.width"] == 0.5
+    assert key_of(recipes[1], Stop()) != key_of(grid(**few, knobs={"guide.rank": 4, "guide.width": 0.5})[1], Stop())
+    with pytest.raises(ValueError, match="'lowrank'; did you mean 'low_rank'"):
+        grid(dims=(4,), guide="lowrank")
+    with pytest.raises(ValueError, match="unknown knob 'guide.rank'"):
+        grid(dims=(4,), knobs={"guide.rank": 3})
+
+
 def test_batches_depend_on_the_grid_alone():
     recipes = grid()
     batches = batches_of(recipes, STOP, 6)

@@ -26,7 +26,8 @@ def of_option(option: Option):
     """Return the widget of an Option: each of its values is a program of its own."""
     label = option.label[:1].upper() + option.label[1:]
     if option.choices:
-        return pmui.Select(label=label, options=list(option.choices), value=option.default, **CHOICE)
+        names = {name.replace("_", " "): name for name in option.choices}
+        return pmui.Select(label=label, options=names, value=option.default, description=option.help, **CHOICE)
     return NumberField(label, start=option.low, end=option.high, value=option.default)
 
 

@@ -29,7 +29,7 @@ from stein_core.facts import SweepFacts
 from stein_core.machine import device_name, keep_compiled
 from stein_core.recipe import Recipe
 from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Entry, Registry
-from stein_core.spec import Spec, capacity_for
+from stein_core.spec import Options, Spec, all_options, capacity_for
 from stein_core.sweep.batches import Stop, program_of, run_batch
 from stein_core.sweep.store import Store
 
@@ -48,15 +48,16 @@ def variance_collapse(
     rules=("median_log",),
     seeds=1,
     target="gaussian",
+    guide="",
     knobs=None,
 ) -> list[Recipe]:
     """Every method in every dimension, for each particle count, alpha, kernel and bandwidth rule, with seeds 0, 1 ...
 
-    knobs: any other knob, for the methods that have it. Settings that a method does not have (alpha for Langevin, the
+    guide: for the methods that allow it. knobs: any other knob or option, for the methods that have it. Settings that a method does not have (alpha for Langevin, the
     particle count of VI) do not multiply its rows.
 
     Raises:
-        ValueError: a knob that no method has, or that the grid sets.
+        ValueError: a knob or an option that no method has, or that the grid sets; a guide that no method allows.
     """
     if seeds < 1:
         raise ValueError(f"seeds = {short(seeds)} is too small; allowed: 1 or more.")
@@ -66,9 +67,18 @@ def variance_collapse(
         "kernel.name": "kernels",
         "bandwidth.rule": "rules",
     }
-    specs = [Spec(target, dim, method) for method in methods for dim in dims[:1]]
-    known = dict.fromkeys(name for spec in specs for name in spec.knobs() if name not in own)
-    for name in knobs or ():
+    knobs = dict(knobs or {})
+    options = Options({name: knobs.pop(name) for name in list(knobs) if name in all_options()})
+
+    def spec_of(method, dim, capacity=8):
+        own_guide = guide if guide in METHODS[method].facts.guides else None
+        return Spec(target, dim, method, own_guide, capacity=capacity, options=options)
+
+    specs = [spec_of(method, dim) for method in methods for dim in dims[:1]]
+    if guide and all(spec.guide != guide for spec in specs):
+        raise unknown("guide for these methods:", guide, {g: 0 for s in specs for g in METHODS[s.method].facts.guides})
+    known = dict.fromkeys(name for spec in specs for name in (*spec.knobs(), *spec.options) if name not in own)
+    for name in (*knobs, *options):
         if name in own:
             raise ValueError(f"knob {short(name)!r} is an axis of the grid; allowed: {own[name]}.")
         if name not in known:
@@ -80,9 +90,9 @@ def variance_collapse(
     for method, dim, n, alpha, kernel, rule, seed in itertools.product(
         methods, dims, particles, alphas, kernels, rules, range(seeds)
     ):
-        spec = Spec(target, dim, method, capacity=capacity_for(n))
+        spec = spec_of(method, dim, capacity_for(n))
         wanted = {
-            **(knobs or {}),
+            **knobs,
             "method.particles": n,
             "method.alpha": alpha,
             "kernel.name": kernel,
