@@ -53,8 +53,8 @@ def variance_collapse(
 ) -> list[Recipe]:
     """Every method in every dimension, for each particle count, alpha, kernel and bandwidth rule, with seeds 0, 1 ...
 
-    guide: for the methods that allow it. knobs: any other knob or option, for the methods that have it. Settings that a method does not have (alpha for Langevin, the
-    particle count of VI) do not multiply its rows.
+    guide: for the methods that allow it. knobs: any other knob or option, for the methods that have it. Settings that a
+    method does not have (alpha for Langevin, the particle count of VI) do not multiply its rows.
 
     Raises:
         ValueError: a knob or an option that no method has, or that the grid sets; a guide that no method allows.
