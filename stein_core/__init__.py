@@ -12,7 +12,7 @@ from stein_core import guides, methods, optimizers, posteriors, targets  # noqa:
 from stein_core.density import from_density
 from stein_core.diagnosis import Report, diagnose
 from stein_core.errors import UnknownName
-from stein_core.experiments import bands, wave  # noqa: F401  (importing registers)
+from stein_core.experiments import bands, images, network_data, wave  # noqa: F401  (importing registers)
 from stein_core.fitting import Fit, fit
 from stein_core.knobs import Knob, Option
 from stein_core.machine import cache_folder, device_name, keep_compiled
@@ -23,7 +23,7 @@ from stein_core.rows import from_rows
 from stein_core.runner import Stepper
 from stein_core.spec import Spec, capacity_for, target_of
 from stein_core.steppers import collect, compile, stream
-from stein_core.types import Forces, Frame, Functions, Guide, Method, Rows, State, Target
+from stein_core.types import Forces, Frame, Functions, Guide, Method, Points, Rows, State, Target
 
 # Scripts that earlier versions exported import these two from here.
 sys.modules |= {"stein_core.bands": bands, "stein_core.wave": wave}
@@ -45,6 +45,7 @@ __all__ = [
     "Knob",
     "Option",
     "Method",
+    "Points",
     "Recipe",
     "Report",
     "Rows",

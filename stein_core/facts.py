@@ -68,6 +68,7 @@ class MethodFacts(Facts):
     kernel: bool = True
     optimizers: tuple[str, ...] = ()
     exact: bool = False
+    functions: bool = False
     check: Callable[..., None] | None = None
     sampler: bool = False
     noisy: Callable[[Mapping[str, Any]], bool] | None = None

@@ -226,12 +226,14 @@ def climb(problem: Problem, joint: bool = False) -> Method:
     return flow(problem, field)
 
 
-def flow(problem: Problem, field) -> Method:
+def flow(problem: Problem, field, noise=None) -> Method:
     """Return the Method that follows a force field with the problem's optimiser, which takes -phi as its gradient.
 
     Args:
         problem: start, optimiser and number of active particles.
         field: (the step's key, State) -> Forces.
+        noise: (the step's key, State) -> arrays (n, p) that are added to the force that the optimiser takes, and to
+            the particles; None for neither.
     """
 
     def init(key, n):
@@ -241,9 +243,13 @@ def flow(problem: Problem, field) -> Method:
     def step(key, state):
         active = problem.active(state.particles.shape[0])[:, None]
         forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state))
-        move, memory = problem.optimizer.update(-(forces.attract + forces.repulse), state.memory, state.particles)
+        phi, extra = forces.attract + forces.repulse, 0.0
+        if noise is not None:
+            of_force, extra = noise(key, state)
+            phi = phi + jnp.where(active, of_force, 0.0)
+        move, memory = problem.optimizer.update(-phi, state.memory, state.particles)
         # Momentum must not move a spare row.
-        particles = state.particles + jnp.where(active, move, 0.0)
+        particles = state.particles + jnp.where(active, move + extra, 0.0)
         return State(state.step + 1, state.key, particles, memory), forces
 
     return Method(init, step, partial(optax.tree_map_params, problem.optimizer))

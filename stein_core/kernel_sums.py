@@ -142,3 +142,28 @@ def kernel_matrix(problem: Problem, particles: Array, squared: Array, sigma: Arr
 
     branches = [branch(e) for e in KERNELS.entries()]
     return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared, inner, sigma)
+
+
+def pair_gradients(problem: Problem, x: Array, squared: Array, sigma: Array, target=None) -> Array:
+    """Return grad_1 k(x_i, x_l) of all pairs, (n, n, p), or (n, p) for one l.
+
+    Args:
+        problem: has the kernel.
+        x: (n, p).
+        squared, sigma: of `distances_and_bandwidth`.
+        target: the l, may be traced; None for all.
+    """
+    column = lambda a: a if target is None else a[:, target]  # noqa: E731
+    y = x[None, :] if target is None else x[target]
+
+    def branch(entry):
+        values = (_inner if is_inner(entry) else _radial)(entry.make)
+
+        def gradient(squared, inner, sigma):
+            slope = column(values(squared, inner, sigma)[1])[..., None]
+            return slope * (y if is_inner(entry) else (x[:, None] if target is None else x) - y)
+
+        return gradient
+
+    branches = [branch(e) for e in KERNELS.entries()]
+    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared, x @ x.T, sigma)

@@ -79,8 +79,10 @@ class Knob:
 class PointsKnob(Knob):
     """A knob whose value is a tuple of points (x, y): data that a user can edit.
 
-    Its traced value is a table of rows (x, y, 1), padded with zeros to 48, 128 or 512 rows.
+    Its traced value is a table of rows (x, y, 1), padded with zeros to the next of `rows`.
     """
+
+    rows: tuple[int, ...] = ROWS
 
     def check(self, value: Any) -> tuple[tuple[float, float], ...]:
         """Return `value` as a tuple of pairs.
@@ -92,8 +94,8 @@ class PointsKnob(Knob):
             points = tuple((float(x), float(y)) for x, y in value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{self.name}: not a list of points; allowed: pairs of numbers (x, y).") from None
-        if not 1 <= len(points) <= ROWS[-1]:
-            raise ValueError(f"{self.name} has {len(points)} points; allowed: 1 to {ROWS[-1]}.")
+        if not 1 <= len(points) <= self.rows[-1]:
+            raise ValueError(f"{self.name} has {len(points)} points; allowed: 1 to {self.rows[-1]}.")
         for i, point in enumerate(points):
             if not all(abs(c) <= 1e3 for c in point):
                 raise ValueError(f"{self.name}: point {i + 1} is {point}; allowed: coordinates from -1000 to 1000.")
@@ -102,7 +104,7 @@ class PointsKnob(Knob):
     def traced(self, value: Any) -> np.ndarray:
         """Return points as a (rows, 3) table: x, y, and 1 (0 for an unused row)."""
         points = self.check(value)
-        rows = np.zeros((next(size for size in ROWS if size >= len(points)), 3), precision())
+        rows = np.zeros((next(size for size in self.rows if size >= len(points)), 3), precision())
         rows[: len(points), :2], rows[: len(points), 2] = points, 1.0
         return rows
 

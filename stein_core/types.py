@@ -45,6 +45,20 @@ class Rows(NamedTuple):
     weights: Array
 
 
+class Points(NamedTuple):
+    """Inputs at which functions repel each other, beside those of a mini-batch.
+
+    Args:
+        x: (k, ...) inputs.
+        weights: (k,) 1, and 0 for a spare input.
+        on_rows: 1 if functions also repel at the inputs of the mini-batch, else 0.
+    """
+
+    x: Array
+    weights: Array
+    on_rows: Array
+
+
 class Functions(NamedTuple):
     """A posterior over functions. For all rows, log_density = log_prior + log_likelihood of their outputs.
 
@@ -56,6 +70,7 @@ class Functions(NamedTuple):
         prior_sample: (key, n) -> theta (n, d).
         prior_covariance: (x (k, ...), y (l, ...)) -> (k, l) of one output under the prior, or None.
         axes: (low, high, name) of each input, the range that a page shows.
+        points: key -> Points of a step, where functions repel; None: only at the rows of the mini-batch.
     """
 
     outputs: Callable[[Array, Array], Array]
@@ -65,6 +80,7 @@ class Functions(NamedTuple):
     prior_sample: Callable[[Array, int], Array]
     prior_covariance: Callable[[Array, Array], Array] | None = None
     axes: tuple[tuple[float, float, str], ...] = ()
+    points: Callable[[Array], Points] | None = None
 
 
 @dataclass(frozen=True, eq=False)

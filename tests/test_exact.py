@@ -13,7 +13,7 @@ from stein_core import KERNELS, Recipe, Spec, collect, compile
 from stein_core.distances import squared_distances
 from stein_core.kernel_sums import kernel_forces
 from stein_core.median import Pairs
-from stein_core.methods.annealed import schedule
+from stein_core.schedules import cyclical as schedule
 
 HIGH = Spec("gaussian", 50, "svgd", optimizer="sgd", capacity=32)
 LINE = Spec("gaussian", 1, "smi", draws=1000, capacity=8)  # 1-D mixtures: everything has a quadrature

@@ -1,0 +1,114 @@
+"""FashionMNIST and MNIST: networks that classify images, in mini-batches."""
+
+from __future__ import annotations
+
+import gzip
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.datasets import data_file
+from stein_core.experiments.network_data import PRIOR, class_likelihood, network_target
+from stein_core.knobs import Option
+from stein_core.registry import TARGETS
+from stein_core.types import Points, Rows
+
+SIZE, CLASSES = 784, 10
+PARTS = {"train": "train", "test": "t10k"}
+REPEL = 16  # images at which functions repel, drawn in each step
+
+
+def idx(content: bytes) -> np.ndarray:
+    """Return the array of unsigned bytes of an idx file (LeCun, yann.lecun.com/exdb/mnist).
+
+    Raises:
+        ValueError: the content is no idx file of unsigned bytes.
+    """
+    if len(content) < 4 or content[:3] != b"\x00\x00\x08":
+        raise ValueError("This is no idx file of unsigned bytes; allowed: the files of MNIST and FashionMNIST.")
+    head = 4 + 4 * content[3]
+    return np.frombuffer(content, np.uint8, offset=head).reshape(np.frombuffer(content[4:head], ">i4"))
+
+
+@lru_cache(maxsize=4)
+def images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
+    """Return x (N, 784) from 0 to 1 and y (N,) of a data set.
+
+    Args:
+        name: "fashion_mnist" or "mnist".
+        part: "train", 60,000 images, or "test", 10,000.
+
+    Raises:
+        ValueError: a file is not there.
+    """
+    found = []
+    for kind in ("images-idx3", "labels-idx1"):
+        file = f"{name}/{PARTS[part]}-{kind}-ubyte.gz"
+        path = data_file(file)
+        if path is None:
+            raise ValueError(f"target 'images' needs the file {file} in the folder that the variable STEIN_DATA names.")
+        found.append(idx(gzip.decompress(path.read_bytes())))
+    return found[0].reshape(-1, SIZE).astype(np.float32) / 255, found[1].astype(np.int32)
+
+
+def _size(width, depth):
+    return (SIZE + 1) * width + (depth - 1) * (width + 1) * width + (width + 1) * CLASSES
+
+
+def start_scale(width: int, depth: int) -> np.ndarray:
+    """Return (p,) the standard deviation of PyTorch's and equinox's start, 1 / sqrt(3 inputs) for each layer."""
+    sizes = [SIZE, *[width] * depth, CLASSES]
+    layers = [np.full((a + 1) * b, 1 / np.sqrt(3 * a)) for a, b in zip(sizes, sizes[1:])]
+    return np.concatenate(layers)
+
+
+@TARGETS.register(
+    "images",
+    label="Images, network",
+    reference="D'Angelo et al. 2021, app. D.3",
+    options=(
+        Option("set", "fashion_mnist", choices=("fashion_mnist", "mnist"), label="images"),
+        Option("width", 100, 1, 128, label="width", help="units of each hidden layer"),
+        Option("depth", 3, 1, 3, label="depth", help="number of hidden layers"),
+        Option("batch", 256, 1, 512, label="mini-batch", help="images of a step"),
+    ),
+    knobs=(PRIOR,),
+    data=lambda set, **options: images(set),
+    dims=(_size(1, 1), _size(128, 3)),
+    default_dim=_size(100, 3),
+    dim_of=lambda set, width, depth, batch: _size(width, depth),
+    sampled=False,
+    listed=False,
+)
+def image_classes(dim, *, set, width, depth, batch, prior_scale, data):
+    """A ReLU network on 60,000 images of ten classes, in mini-batches drawn with replacement. Functions repel at 16
+    images, drawn in each step. The start is small, as PyTorch's: at draws of the prior the outputs are in the
+    thousands."""
+    x, y = jnp.asarray(data[0], float), jnp.asarray(data[1])
+    count = len(x)
+
+    def rows(key):
+        if key is None:
+            return Rows(x, y, jnp.ones(count))
+        chosen = jax.random.randint(key, (batch,), 0, count)
+        return Rows(x[chosen], y[chosen], jnp.full(batch, count / batch))
+
+    def points(key):
+        return Points(x[jax.random.randint(key, (REPEL,), 0, count)], jnp.ones(REPEL), jnp.zeros(()))
+
+    return network_target(
+        SIZE,
+        CLASSES,
+        width,
+        depth,
+        log_likelihood=class_likelihood,
+        rows=rows,
+        prior_scale=prior_scale,
+        axes=(),
+        points=points,
+        batched=True,
+        scale=start_scale(width, depth),
+        extent=(-0.2, 0.2, -0.2, 0.2),
+    )

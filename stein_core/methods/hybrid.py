@@ -1,0 +1,37 @@
+"""h-SVGD: the attraction of SVGD on weights, and the repulsion of fw-SVGD."""
+
+from stein_core import schedules
+from stein_core.forces import Forces, flow, interact
+from stein_core.function_space import JACOBIAN, LINK, check, outputs_of, repulsion, without_spare
+from stein_core.methods.svgd import ALPHA
+from stein_core.noises import KNOB as NOISE
+from stein_core.noises import shaken
+from stein_core.registry import METHODS
+
+
+@METHODS.register(
+    "hybrid",
+    label="h-SVGD",
+    reference="D'Angelo et al. 2021, eq. 6",
+    guides=("point",),
+    functions=True,
+    check=check,
+    knobs=(ALPHA, JACOBIAN, LINK, NOISE, *schedules.knobs("none")),
+    noisy=lambda choices: choices.get("method.noise", "none") != "none",
+    colour=("#6A4C93", "#BDA0E8"),
+    marker="circle_cross",
+)
+def hybrid(problem, *, alpha, jacobian, link, noise, **schedule):
+    """A kernel of weights averages the scores, and a kernel of functions repels. Two kernels are no SVGD: the paper
+    gives no guarantee, with noise or without."""
+
+    def field(key, state):
+        x = without_spare(problem, state.particles)
+        attract = interact(problem, key, x, alpha).attract
+        out = outputs_of(problem, key, x, link)
+        return Forces(schedules.gamma(step=state.step, **schedule) * attract, alpha * repulsion(problem, out, jacobian))
+
+    def compared(key, state):
+        return problem, without_spare(problem, state.particles)
+
+    return flow(problem, field, shaken(problem, compared, noise))
