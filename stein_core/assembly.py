@@ -80,6 +80,7 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
         start=start,
         size=partial(guide_entry.facts.size, **of_guide),
         mask=mask,
+        optimize=OPTIMIZERS[spec.optimizer].make,
     )
 
 

@@ -56,6 +56,7 @@ class Problem(NamedTuple):
         size: d -> p of the guide.
         mask: (target.dim,) 1 for a coordinate and 0 for padding, or None without padding. Padded coordinates stay at 0
             and feel no force.
+        optimize: step size -> an optax transformation like `optimizer`, for a method that has a second one.
     """
 
     target: Target
@@ -70,6 +71,7 @@ class Problem(NamedTuple):
     start: object
     size: Callable[[Any], Any]
     mask: Array | None = None
+    optimize: Callable[[Any], Any] | None = None
 
     @property
     def d(self):
@@ -118,7 +120,8 @@ class Gradients(NamedTuple):
     component_elbo: Array
 
 
-def _log_density(target: Target, key: Array, joint: bool) -> Callable[[Array], Array]:
+def log_density_of(target: Target, key: Array, joint: bool = False) -> Callable[[Array], Array]:
+    """Return the log density that a step with this key uses: an estimate if the target has mini-batches."""
     if target.minibatch is not None:
         return target.minibatch(jax.random.fold_in(key, BATCH), joint)
     return target.log_joint if joint and target.log_joint is not None else target.log_density
@@ -135,7 +138,7 @@ def gradients(problem: Problem, key: Array, particles: Array, joint: bool = Fals
     """
     n, d = particles.shape[0], problem.target.dim
     guide = problem.guide
-    score = jax.vmap(jax.value_and_grad(_log_density(problem.target, key, joint)))
+    score = jax.vmap(jax.value_and_grad(log_density_of(problem.target, key, joint)))
     active = problem.active(n)[:, None]
     if guide.log_density is None:
         _, g = score(guide.location(particles))

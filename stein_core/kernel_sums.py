@@ -40,7 +40,7 @@ def _inner(profile):
     return values
 
 
-def _singular(profile) -> bool:
+def is_singular(profile) -> bool:
     """Return whether a profile has an infinite slope at 0."""
     with jax.ensure_compile_time_eval():
         return not bool(jnp.isfinite(jax.grad(profile)(0.0)))
@@ -88,7 +88,7 @@ def kernel_forces(
     def radial(profile):
         values = _radial(profile)
         # Close pairs with a steep slope need exact differences: the sums of the matmul below would cancel.
-        exact = _singular(profile) and x.shape[1] <= EXACT_DIFFERENCES
+        exact = is_singular(profile) and x.shape[1] <= EXACT_DIFFERENCES
 
         def act(x, y, squared, sigma):
             origin = center(x, weights)  # small differences of large coordinates would lose digits

@@ -13,7 +13,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from stein_core.median import Pairs
+from stein_core.median import Followed, Pairs
 from stein_core.registry import BANDWIDTHS, KERNELS
 from stein_core.types import Array
 
@@ -87,7 +87,7 @@ def root_dim(pairs):
     return 2.0 * jnp.asarray(pairs.p, pairs.squared.dtype)
 
 
-def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | int) -> Array:
+def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | int, follow: bool = False) -> Array:
     """Return sigma, the kernel's length: `factor` times that of the rule.
 
     One particle has no length of its own, nor have particles with a median below 1e-30: more than half of the pairs
@@ -99,7 +99,8 @@ def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | i
         squared: (n, n) squared distances.
         m: number of active particles.
         p: number of their coordinates.
+        follow: give sigma a gradient, that of the pair at the median. Otherwise it has none.
     """
-    pairs = Pairs(squared, m, p)
+    pairs = (Followed if follow else Pairs)(squared, m, p)
     twice = jax.lax.switch(rule.astype(jnp.int32), [e.make for e in BANDWIDTHS.entries()], pairs)
     return factor * jnp.sqrt(0.5 * jnp.where(twice > 1e-30, twice, 1.0))

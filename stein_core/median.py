@@ -88,3 +88,18 @@ class Pairs(NamedTuple):
         low, high = (jax.lax.bitcast_convert_type(b, real) for b in (low_bits, high_bits))
         middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
         return jnp.where(count > 0, middle ** (2 / power), 0.0)
+
+
+class Followed(Pairs):
+    """Pairs whose median has a gradient: that of the distance of the pair, or pairs, at the median."""
+
+    def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
+        """Return the median as `Pairs` has it, differentiable in `squared`."""
+        held = jax.lax.stop_gradient(self.squared)
+        value = Pairs(held, self.m, self.p).median(power, diagonal)
+        row, column = (jax.lax.broadcasted_iota(jnp.int32, held.shape, axis) for axis in (0, 1))
+        gap = jnp.where((row < self.m) & (column < self.m) & (row != column), jnp.abs(held - value), jnp.inf)
+        nearest = gap == jnp.min(gap)
+        pair = jnp.sum(jnp.where(nearest, self.squared, 0.0)) / jnp.sum(nearest)
+        at = jax.lax.stop_gradient(pair)
+        return value * jnp.where(at > 0, pair / jnp.where(at > 0, at, 1.0), 1.0)

@@ -24,7 +24,9 @@ class Network(NamedTuple):
     apply: Callable[[Array, Array], Array]
 
 
-def mlp(inputs: int, outputs: int, width: int = 50, depth: int = 2, activation: str = "relu") -> Network:
+def mlp(
+    inputs: int, outputs: int, width: int = 50, depth: int = 2, activation: str = "relu", silent: bool = False
+) -> Network:
     """Return a multilayer perceptron with `depth` hidden layers of `width` units each.
 
     Args:
@@ -32,10 +34,13 @@ def mlp(inputs: int, outputs: int, width: int = 50, depth: int = 2, activation: 
         width: units of each hidden layer.
         depth: number of hidden layers; 0 is a linear map.
         activation: after each hidden layer: a key of `ACTIVATIONS`.
+        silent: the last layer starts at 0, and so do the outputs.
     """
 
     def build(key):
-        return eqx.nn.MLP(inputs, outputs, width, depth, ACTIVATIONS[activation], key=key)
+        net = eqx.nn.MLP(inputs, outputs, width, depth, ACTIVATIONS[activation], key=key)
+        last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
+        return eqx.tree_at(last, net, replace_fn=jax.numpy.zeros_like) if silent else net
 
     example = build(jax.random.key(0))
     weights, unravel = ravel_pytree(eqx.filter(example, eqx.is_array))

@@ -1,0 +1,133 @@
+"""Hierarchical KSIVI: a chain of semi-implicit layers from a base to the target. Reconstructed: no code is public."""
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.knobs import Knob, Option
+from stein_core.methods.ksivi import ESTIMATOR, ESTIMATORS, FOLLOW, value_of
+from stein_core.networks import mlp
+from stein_core.registry import METHODS
+from stein_core.sampler import (
+    DECAY,
+    DEPTH,
+    FIXED,
+    FORM,
+    START,
+    WIDTH,
+    Draws,
+    Memory,
+    Weights,
+    apply_gradient,
+    fallen,
+    kernel_of,
+    scores,
+    witness,
+)
+from stein_core.types import Method, State
+
+LAYERS = Option("layers", 5, 1, 10, label="layers", help="T, from the base to the target")
+BASE = Knob("base_sd", 1.0, 0.05, 20.0, "log", "sd of the base", "in the target's scale, around its centre")
+
+
+def bridge(problem, base_sd, share, key, x):
+    """Return the scores (n, d) of p^share base^(1 - share) at x (n, d), which need no normaliser."""
+    target = problem.target
+    center, sd = jnp.asarray(target.center, float), base_sd * jnp.asarray(target.scale, float)
+    base = -(x - center) / sd**2
+    base = base if problem.mask is None else base * problem.mask
+    return share * scores(problem, key, x) + (1.0 - share) * jnp.where(problem.active(len(x))[:, None], base, 0.0)
+
+
+@METHODS.register(
+    "hksivi",
+    label="HKSIVI",
+    reference="Cheng et al. 2024 (KSIVI), sec. 7.2, reconstructed",
+    guides=("normal",),
+    knobs=(ESTIMATOR, FOLLOW, FORM, START, BASE, DECAY),
+    options=(LAYERS, WIDTH, DEPTH),
+    noisy=lambda choices: True,
+    sampler=True,
+    colour=("#8A3B12", "#F4B183"),
+    marker="star",
+)
+def hksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, base_sd, decay_every, layers, width, depth):
+    """T layers, each a Langevin step towards p^s base^(1-s), s from 1/T to 1, plus a network. Each layer descends its
+    own discrepancy. The networks start at 0, so that the sampler starts as an unadjusted Langevin chain."""
+    d, follow = problem.target.dim, value_of(bandwidth_gradient)
+    net = mlp(d, d, width, depth, silent=True)
+    center, scale = jnp.asarray(problem.target.center, float), jnp.asarray(problem.target.scale, float)
+    first_sd = start_sd * scale  # sigma of a layer at the start
+    shares = jnp.arange(1, layers + 1) / layers
+
+    def sigma(weights):
+        found = jnp.exp(0.5 * jnp.maximum(weights.log_variance, -20.0))
+        return found if problem.mask is None else jnp.where(problem.mask > 0, found, 1.0)
+
+    def layer(weights, share, key, x, eps):
+        """Return the draws of one layer from those (n, d) of the layer before."""
+        push = net.apply(weights.network, (x - center) / scale) * scale
+        push = push if problem.mask is None else push * problem.mask
+        mean = x + 0.5 * first_sd**2 * bridge(problem, base_sd, share, key, x) + push
+        return Draws(mean + sigma(weights) * eps, eps / sigma(weights), mean, x)
+
+    def base(key, n):
+        return center + base_sd * scale * problem.normal(key, (n,))
+
+    def chain(weights, key, noise, n):
+        """Return the draws of all layers, stacked: (T, n, d) arrays."""
+        x, out = base(noise, n), []
+        for t in range(layers):
+            eps = problem.normal(jax.random.fold_in(noise, t + 1), (n,))
+            out.append(layer(jax.tree.map(lambda a: a[t], weights), shares[t], key, x, eps))
+            x = jax.lax.stop_gradient(out[-1].x)
+        return jax.tree.map(lambda *each: jnp.stack(each), *out)
+
+    def losses(weights, key, n):
+        def by(entry):
+            chains = {}
+
+            def draw(batch, t):
+                if batch not in chains:
+                    chains[batch] = chain(weights, key, jax.random.fold_in(key, batch + 1), n)
+                x, pull = chains[batch].x[t], chains[batch].pull[t]
+                return x, bridge(problem, base_sd, shares[t], key, x) + pull
+
+            kernel = lambda x, y: kernel_of(problem, form, x, y, follow)  # noqa: E731
+            return jnp.stack([entry.make(problem, lambda batch, t=t: draw(batch, t), kernel) for t in range(layers)])
+
+        branches = [lambda e=e: by(e) for e in ESTIMATORS.entries()]
+        return jax.lax.switch(estimator.astype(jnp.int32), branches)
+
+    def shown(weights, key, run_key, n):
+        return chain(weights, key, jax.random.fold_in(run_key, FIXED), n)
+
+    def particles(weights, key, run_key, n):
+        last = jax.tree.map(lambda a: a[-1], weights)
+        deviation = sigma(last)
+        raw = jnp.where(deviation > 20.0, deviation, jnp.log(jnp.expm1(jnp.minimum(deviation, 20.0))))
+        mean = shown(weights, key, run_key, n).mean[-1]
+        return jnp.concatenate([mean, jnp.broadcast_to(raw, mean.shape)], axis=1)
+
+    def init(key, n):
+        keys = jax.random.split(key, layers)
+        networks = jax.vmap(net.init)(keys).astype(float)
+        weights = Weights(networks, jnp.broadcast_to(2.0 * jnp.log(first_sd), (layers, d)))
+        return State(
+            jnp.int32(0), key, particles(weights, key, key, n), Memory(weights, problem.optimizer.init(weights))
+        )
+
+    def step(key, state):
+        n, weights = len(state.particles), state.memory.weights
+        x, pull = (a[-1] for a in shown(weights, key, state.key, n)[:2])
+        forces = witness(problem, form, x, scores(problem, key, x), pull)
+        gradient = jax.grad(lambda weights: jnp.sum(losses(weights, key, n)))(weights)
+        memory = apply_gradient(problem, state.memory, gradient, fallen(decay_every, state.step))
+        after = particles(memory.weights, key, state.key, n)
+        return State(state.step + 1, state.key, after, memory), forces
+
+    def extra(key, state):
+        n, weights = len(state.particles), state.memory.weights
+        every, drawn = losses(weights, key, n), shown(weights, key, state.key, n)
+        return {"loss": every[-1], "layer_losses": every, "layers": drawn.x, "draws": drawn.x[-1]}
+
+    return Method(init, step, extra=extra)

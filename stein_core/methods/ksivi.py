@@ -1,0 +1,92 @@
+"""Kernel semi-implicit variational inference."""
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.knobs import Knob
+from stein_core.registry import METHODS, Registry
+from stein_core.sampler import FORM, NETWORK, TRAINING, kernel_of, sampler_of, scores, trained, warmth
+
+ESTIMATORS = Registry("estimator of the discrepancy")
+FOLLOWS = Registry("gradient of the bandwidth")
+
+
+@ESTIMATORS.register("u", label="U-statistic", reference="KSIVI, eq. 23")
+def u_statistic(problem, draw, kernel):
+    "One batch, all pairs of two different draws."
+    x, a = draw(0)
+    weights, gram = problem.weights(len(x)), a @ a.T * kernel(x, x)
+    pairs = weights @ gram @ weights - jnp.sum(weights**2 * jnp.diagonal(gram))
+    return pairs * problem.m / jnp.maximum(problem.m - 1.0, 1.0)
+
+
+@ESTIMATORS.register("vanilla", label="two batches", reference="KSIVI, eq. 22")
+def vanilla(problem, draw, kernel):
+    "Two independent batches, all pairs of one draw of each. It costs twice as many scores."
+    (x, a), (y, b) = draw(0), draw(1)
+    weights = problem.weights(len(x))
+    return weights @ (a @ b.T * kernel(x, y)) @ weights
+
+
+@FOLLOWS.register("through", label="through the median", reference="KSIVI, its code (detach: False)")
+def through():
+    "The bandwidth's gradient counts: the pair of draws at the median carries it."
+    return 1.0
+
+
+@FOLLOWS.register("stopped", label="held fixed", reference="usual for SVGD")
+def stopped():
+    "The bandwidth is held fixed in the gradient: on the waveform posterior the sample then inflates."
+    return 0.0
+
+
+ESTIMATOR = Knob("estimator", "u", label="estimator", choices=ESTIMATORS, help="of the squared discrepancy")
+FOLLOW = Knob(
+    "bandwidth_gradient", "through", label="gradient of the bandwidth", choices=FOLLOWS, help="does it count?"
+)
+
+
+def value_of(knob):
+    """Return the number, 1 or 0, of a traced choice of `FOLLOWS`."""
+    return jnp.asarray([entry.make() for entry in FOLLOWS.entries()])[knob.astype(jnp.int32)]
+
+
+def discrepancy(problem, draw, form, estimator, follow):
+    """Return an unbiased estimate of KSD^2 of draws, for a bandwidth that is held fixed; it may be negative.
+
+    Args:
+        problem: has the kernel.
+        draw: number of the batch -> (x (n, d), a (n, d)).
+        form, estimator: traced indices.
+        follow: 1 for a gradient through the bandwidth, 0 for none.
+    """
+    kernel = lambda x, y: kernel_of(problem, form, x, y, follow)  # noqa: E731
+    branches = [lambda e=e: e.make(problem, draw, kernel) for e in ESTIMATORS.entries()]
+    return jax.lax.switch(estimator.astype(jnp.int32), branches)
+
+
+@METHODS.register(
+    "ksivi",
+    label="KSIVI",
+    reference="Cheng et al. 2024 (KSIVI), eq. 20-23",
+    guides=("normal",),
+    knobs=(ESTIMATOR, FOLLOW, FORM, *TRAINING),
+    options=NETWORK,
+    noisy=lambda choices: True,
+    sampler=True,
+    colour=("#B0482A", "#FF9E80"),
+    marker="triangle",
+)
+def ksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, decay_every, annealing, angle, **network):
+    """A network turns noise into draws and descends the kernel Stein discrepancy, E k(x, x') <a, a'> with a = grad log
+    p(x) + eps / sigma. Steps near 0.001 suit it."""
+    sampler, follow = sampler_of(problem, start_sd, **network), value_of(bandwidth_gradient)
+
+    def loss(weights, key, state):
+        def draw(batch):
+            drawn = sampler.draw(weights, jax.random.fold_in(key, batch), len(state.particles))
+            return drawn.x, warmth(annealing, state.step) * scores(problem, key, drawn.x) + drawn.pull
+
+        return discrepancy(problem, draw, form, estimator, follow), ()
+
+    return trained(sampler, loss, annealing=annealing, decay_every=decay_every, angle=angle, form=form)

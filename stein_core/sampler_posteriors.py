@@ -1,0 +1,120 @@
+"""Posteriors on which the semi-implicit papers compare: a logistic regression and a conditioned diffusion."""
+
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.datasets import data_file
+from stein_core.knobs import Option
+from stein_core.registry import TARGETS
+from stein_core.types import Target
+
+WAVEFORM = "classification/waveform_lr.npz"
+INPUTS = 22
+
+
+@lru_cache(maxsize=1)
+def waveform_data() -> dict[str, np.ndarray]:
+    """Return x (400, 22) with a column of ones, y (400,) in {0, 1}, and 1,000 reference draws (1000, 22).
+
+    The data are SIVI's (Yin & Zhou 2018): Breiman's waveforms, class 1 against the others. The reference is the last
+    state of 1,000 MALA chains, published with KSIVI.
+
+    Raises:
+        ValueError: the file is not there.
+    """
+    path = data_file(WAVEFORM)
+    if path is None:
+        raise ValueError(
+            f"target 'waveform' needs the file {WAVEFORM} in the folder that the variable STEIN_DATA names: arrays "
+            "x_train (400, 22), y_train (400,) and mala_samples (1000, 22)."
+        )
+    with np.load(path, allow_pickle=False) as file:
+        names = {"x": "x_train", "y": "y_train", "reference": "mala_samples"}
+        return {ours: file[name].astype(np.float32) for ours, name in names.items()}
+
+
+@TARGETS.register(
+    "waveform",
+    label="Waveform regression",
+    reference="Yin & Zhou 2018; KSIVI, sec. 6.2",
+    dims=(INPUTS, INPUTS),
+    default_dim=INPUTS,
+    data=waveform_data,
+    listed=data_file(WAVEFORM) is not None,
+)
+def waveform(dim, *, data):
+    """Logistic regression of 400 waveforms on 21 inputs and a constant, weights N(0, 100). What stands for exact draws
+    are rows of 1,000 published MALA draws."""
+    x, y, reference = (jnp.asarray(data[name], float) for name in ("x", "y", "reference"))
+
+    def log_density(theta):
+        logits = x @ theta
+        return jnp.sum(y * logits - jax.nn.softplus(logits)) - 0.005 * jnp.sum(theta**2)
+
+    return Target(
+        log_density=log_density,
+        sample=lambda key, n: reference[jax.random.randint(key, (n,), 0, len(reference))],
+        center=np.zeros(dim),
+        scale=np.ones(dim),
+        extent=(-1.0, 11.0, -4.0, 4.0),
+        coordinates=("constant", *(f"weight {i}" for i in range(1, dim))),
+        constrain=lambda theta: {"weights": theta},
+        note="The start is around 0, which is far from the mass in the first coordinate.",
+    )
+
+
+BETA, NOISE, EVERY = 10.0, 0.1, 20  # drift's factor, sd of an observation, number of observations
+SIMULATED = Option(
+    "simulated",
+    "same",
+    choices=("same", "as coded"),
+    label="drift of the data",
+    help="the model's, or as the published code has it: without 1 / (1 + u^2)",
+)
+
+
+@lru_cache(maxsize=8)
+def _observed(dim: int, simulated: str) -> np.ndarray:
+    """Return the observations (20,) of a path, at every (dim / 20)-th time."""
+    draw, dt, u, path = np.random.default_rng(2022), 1.0 / dim, 0.0, []
+    for _ in range(dim):
+        drift = BETA * u * (1 - u**2) / (1.0 if simulated == "as coded" else 1 + u**2)
+        u = u + drift * dt + np.sqrt(dt) * draw.normal()
+        path.append(u)
+    step = dim // EVERY
+    return np.array(path)[step - 1 :: step] + NOISE * draw.normal(size=EVERY)
+
+
+@TARGETS.register(
+    "diffusion",
+    label="Conditioned diffusion",
+    reference="Detommaso et al. 2018; KSIVI, sec. 6.3",
+    dims=(20, 1000),
+    default_dim=100,
+    dim_step=20,
+    sampled=False,
+    options=(SIMULATED,),
+)
+def diffusion(dim, *, simulated):
+    """A path of du = 10 u (1 - u^2) / (1 + u^2) dt + dw on [0, 1] from u = 0, seen 20 times with noise of sd 0.1. The
+    data are a path of our own, for the paper's seed belongs to another generator."""
+    dt, step, seen = 1.0 / dim, dim // EVERY, _observed(dim, simulated)
+
+    def log_density(theta):
+        before = jnp.concatenate([jnp.zeros(1), theta[:-1]])
+        moves = theta - before - dt * BETA * before * (1 - before**2) / (1 + before**2)
+        misfit = theta[step - 1 :: step] - jnp.asarray(seen, float)
+        return -0.5 * jnp.sum(moves**2) / dt - 0.5 * jnp.sum(misfit**2) / NOISE**2
+
+    times = (np.arange(dim) + 1) * dt
+    return Target(
+        log_density=log_density,
+        center=np.zeros(dim),
+        scale=np.ones(dim),
+        extent=(-2.0, 2.0, -2.0, 2.0),
+        coordinates=tuple(f"u({time:.3f})" for time in times),
+        constrain=lambda theta: {"path": theta},
+    )
