@@ -12,7 +12,7 @@ from stein_core.cli.job import add_job, progress
 from stein_core.errors import short, unknown
 from stein_core.machine import cache_folder, keep_compiled
 from stein_core.sweep.store import Store
-from stein_core.tables import TABLES, compare, run_cells
+from stein_core.tables import TABLES, Comparison, compare, run_cells
 
 
 def add_tables(commands) -> None:
@@ -52,7 +52,7 @@ def run_table(options) -> int:
 
             def report(row, done, total, left):
                 text = "" if row is None else f"{row['row']}, {row['column']}, about {left:.0f} s left"
-                show(done, left, text, **({} if row is None else {"row": row}))
+                show(done, left, text)
 
             rows = run_cells(cells, store, executor, report)
             if options.job:
@@ -86,7 +86,11 @@ def export(path: str, rows, options) -> None:
     command = "python -m stein_core " + " ".join(words)
     about = {"by": command, "made": datetime.date.today().isoformat(), "cores": os.cpu_count(), **versions()}
     rounded = [
-        {**row, "numbers": {k: v if v is None else float(f"{v:.6g}") for k, v in row["numbers"].items()}}
+        {
+            **row,
+            "settings": dict(row["settings"]),
+            "numbers": {k: v if v is None else float(f"{v:.6g}") for k, v in row["numbers"].items()},
+        }
         for row in rows
     ]
     with open(path, "w", encoding="utf-8") as file:
@@ -102,7 +106,7 @@ def print_table(entry, rows) -> None:
         if one.runs:
             print(
                 f"{one.row + ': ' + one.label:<34}{plus(one.published, one.published_error):>18}"
-                f"{plus(one.ours, one.error):>18}{difference(one.difference):>12}{one.runs:>6}{one.seconds:>9.1f}"
+                f"{plus(one.ours, one.error):>18}{difference(one):>12}{one.runs:>6}{one.seconds:>9.1f}"
             )
     for sentence in [*entry.facts.differs, *(entry.facts.tests(rows) if entry.facts.tests else ())]:
         print(sentence)
@@ -115,6 +119,8 @@ def plus(value: float, error: float) -> str:
     return f"{value:.4g}" if math.isnan(error) else f"{value:.4g} ± {error:.2g}"
 
 
-def difference(value: float) -> str:
-    """Return a difference in standard errors, "-" if it is not known."""
-    return "-" if math.isnan(value) else f"{value:+.1f} s.e."
+def difference(one: Comparison) -> str:
+    """Return a difference in standard errors, or in percent of a law; "-" if it is not known."""
+    if math.isnan(one.difference):
+        return "-"
+    return f"{100 * one.difference:+.1f} %" if one.law else f"{one.difference:+.1f} s.e."

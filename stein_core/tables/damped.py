@@ -84,6 +84,7 @@ def claims() -> list[Claim]:
             found.append(
                 Claim(row, f"{variant}: Stein trace", table, place, column, "stein trace", text, law=law(variant, n))
             )
+        found.append(Claim(f"n = {n}", "lambda = 0: diverged at step", None, ("", ""), "lambda = 0", "diverged at"))
     return found
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import gamma as gamma_density
 from jax.scipy.stats import norm
 
+from stein_core.posteriors import gamma_logistic
+from stein_core.rows import from_rows
 from stein_core.types import Target
 
 
@@ -45,34 +46,12 @@ def fixed_prior(x: np.ndarray, y: np.ndarray, alpha: float = 1.0) -> Target:
     return make((np.float32(x), np.float32(y)))
 
 
-def gamma_prior(x: np.ndarray, y: np.ndarray, rate: float = 0.01) -> Target:
-    """Return the posterior of (w, log a) with w ~ N(0, 1/a), a ~ Gamma(1, rate). Gershman et al. 2012.
+def gamma_prior(x: np.ndarray, y: np.ndarray) -> Target:
+    """Return the posterior of (w, log a) with w ~ N(0, 1/a), a ~ Gamma(1, rate 0.01). Gershman et al. 2012.
 
     Args:
         x: (N, D) inputs, with a column of ones.
         y: (N,) 0 or 1.
-        rate: of the prior of a.
     """
-
-    def make(data: Any) -> Target:
-        inputs, outputs = data
-
-        def log_density(theta):
-            logits, precision = inputs @ theta[:-1], jnp.exp(theta[-1])
-            prior = jnp.sum(norm.logpdf(theta[:-1], 0.0, precision**-0.5))
-            prior += gamma_density.logpdf(precision, 1.0, scale=1.0 / rate) + theta[-1]
-            return outputs @ logits - jnp.sum(jax.nn.softplus(logits)) + prior
-
-        dim = x.shape[1] + 1
-        return Target(
-            log_density=log_density,
-            center=np.zeros(dim),
-            scale=np.full(dim, 0.1),
-            extent=(-1.0, 1.0, -1.0, 1.0),
-            coordinates=(*(f"weight {i}" for i in range(dim - 1)), "log a"),
-            constrain=lambda theta: {"weights": theta[..., :-1], "a": jnp.exp(theta[..., -1])},
-            data=data,
-            remake=make,
-        )
-
-    return make((np.float32(x), np.float32(y)))
+    log_prior, log_likelihood, facts = gamma_logistic(x.shape[1])
+    return from_rows(log_prior, log_likelihood, (np.float32(x), np.float32(y)), batch=None, **facts)

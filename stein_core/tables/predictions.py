@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 
@@ -30,3 +31,8 @@ def mixture_log_likelihood(y: np.ndarray, means: np.ndarray, precisions: np.ndar
 def rmse(y: np.ndarray, mean: np.ndarray) -> float:
     """Return the root of the mean squared difference over all entries; y is broadcast against mean."""
     return float(np.sqrt(np.mean((mean - y) ** 2)))
+
+
+def outputs_of(apply, weights: np.ndarray, x: np.ndarray) -> jax.Array:
+    """Return the first output (s, k) of a network for each of the weights (s, p), one after the other."""
+    return jax.lax.map(lambda w: apply(w, x)[:, 0], weights)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax
 import numpy as np
 
 from stein_core.downloads import UCI
 from stein_core.experiments.published import published
 from stein_core.spec import Spec
 from stein_core.steppers import compile
-from stein_core.tables.predictions import mixture_log_likelihood, rmse
+from stein_core.tables.predictions import mixture_log_likelihood, outputs_of, rmse
 from stein_core.tables.table import TABLES, Cell, Claim
 from stein_core.uci import network_of, splits_of
 
@@ -61,7 +60,7 @@ def run(cell: Cell) -> dict[str, float]:
 
     def outputs(rows):
         x, y = data.part(cell.seed, rows)
-        return y, np.float64(_apply(network.apply, theta[:, : network.size], np.float32(x))) * unit + shift
+        return y, np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))) * unit + shift
 
     y_dev, f_dev = outputs("dev")
     y, f = outputs("test")
@@ -73,10 +72,6 @@ def run(cell: Cell) -> dict[str, float]:
         "inferred": mixture_log_likelihood(y, f, np.exp(np.float64(theta[:, -2])) / unit**2),
         "spread": float(f.std(axis=0).mean() / error),
     }
-
-
-def _apply(apply, weights, x):
-    return jax.lax.map(lambda w: apply(w, x)[:, 0], weights)
 
 
 def claims() -> list[Claim]:

@@ -84,8 +84,8 @@ class Claim(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A published number beside ours. error: standard errors; difference: in standard errors of both; NaN if unknown.
-    runs: how many of our cells there are; seconds: of one of them."""
+    """A published number beside ours. error: standard errors; difference: in standard errors of both, or if a law
+    stands there as a share of it; NaN if unknown. runs: how many of our cells there are; seconds: of one of them."""
 
     row: str
     label: str
@@ -98,6 +98,7 @@ class Comparison(NamedTuple):
     seconds: float
     note: str
     cells: str
+    law: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +213,10 @@ def _comparison(claim: Claim, rows: list[Mapping[str, Any]]) -> Comparison:
     numbers = numbers[np.isfinite(numbers)]
     ours = float(numbers.mean()) if len(numbers) else math.nan
     error = float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else math.nan
-    both = math.hypot(error, 0.0 if spread is None else published_error)
+    both = value if claim.table is None else math.hypot(error, 0.0 if spread is None else published_error)
     difference = (ours - value) / both if both > 0 else math.nan
     seconds = float(np.mean([row["seconds"] for row in rows])) if rows else math.nan
     return Comparison(
         claim.row, claim.label, value, published_error, ours, error, difference, len(numbers), seconds, claim.note,
-        claim.cells,
+        claim.cells, claim.table is None,
     )  # fmt: skip
