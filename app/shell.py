@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
+from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
 from app.pages.lessons import Lessons
 from app.pages.location import Location
@@ -43,6 +44,7 @@ PAGES = {
     "collapse": ("Variance collapse", Collapse),
     "wave": ("1-D wave", WavePage),
     "posterior": ("Your posterior", PosteriorPage),
+    "benchmarks": ("Benchmarks", Benchmarks),
     "notation": ("Notation and references", Notation),
 }
 FIRST = "index"  # of a bare address

@@ -16,6 +16,7 @@ from stein_core import (  # noqa: F401  (importing registers)
     sampler_posteriors,
     sampler_targets,
     targets,
+    uci,
 )
 from stein_core.density import from_density
 from stein_core.diagnosis import Report, diagnose

@@ -63,8 +63,11 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
 
     def start(key, n):
         shift = knobs["init.shift"] * jnp.eye(1, target.dim)
-        offset = knobs["init.spread"] * normal(key, (n,), target.dim) + shift
-        where = jnp.asarray(target.center, float) + jnp.asarray(target.scale, float) * offset
+        center, scale = jnp.asarray(target.center, float), jnp.asarray(target.scale, float)
+        if target.start is None:
+            where = center + scale * (knobs["init.spread"] * normal(key, (n,), target.dim) + shift)
+        else:
+            where = center + knobs["init.spread"] * (target.start(key, n) - center) + scale * shift
         return guide.init(where if mask is None else where * mask)
 
     return Problem(

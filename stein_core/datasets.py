@@ -1,10 +1,10 @@
-"""Data sets: those small enough to print, and those read from the folder $STEIN_DATA, each with its source."""
+"""Data sets: those small enough to print, and Covertype, each with its source."""
 
-import os
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
+
+from stein_core.downloads import covertype_arrays, data_file  # noqa: F401
 
 # Space shuttle flights before Challenger: temperature at launch (degrees Fahrenheit) and whether an O-ring suffered
 # thermal distress. Dalal, Fowlkes & Hoadley 1989, J. Am. Stat. Assoc. 84, table 1.
@@ -70,16 +70,9 @@ def wave_region(region: str, seed: int = 53) -> np.ndarray:
     return np.stack([x, wave_function(x) + WAVE_NOISE * noise])
 
 
-# ---------------------------------------------------------------- files
+# ---------------------------------------------------------------- Covertype
 
 COVERTYPE = "classification/covtype.npz"
-
-
-def data_file(name: str) -> Path | None:
-    """Return the file `name` of the folder $STEIN_DATA, or None if it is not there."""
-    folder = os.environ.get("STEIN_DATA")
-    path = Path(folder) / name if folder else None
-    return path if path is not None and path.is_file() else None
 
 
 @lru_cache(maxsize=1)
@@ -89,17 +82,11 @@ def covertype() -> tuple[np.ndarray, np.ndarray]:
     x has a column of ones, ten standardised numbers and 44 indicators (4 areas, 40 soils). y is 1 for lodgepole pine.
 
     Raises:
-        ValueError: the file is not there.
+        ValueError: the file is not here and cannot be downloaded.
     """
-    path = data_file(COVERTYPE)
-    if path is None:
-        raise ValueError(
-            f"target 'covertype' needs the file {COVERTYPE} in the folder that the variable STEIN_DATA names: arrays "
-            "numeric (10, N), wilderness (N,), soil (N,) and y (N,) of UCI's Covertype, y = 1 for class 2."
-        )
-    with np.load(path, allow_pickle=False) as file:
-        numbers = file["numeric"].T.astype(np.float64)
-        numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
-        areas, soils = (np.eye(k, dtype=np.float32)[file[name]] for name, k in (("wilderness", 4), ("soil", 40)))
-        ones = np.ones((len(numbers), 1), np.float32)
-        return np.hstack([ones, numbers.astype(np.float32), areas, soils]), file["y"].astype(np.float32)
+    numbers, areas, soils, y = covertype_arrays()
+    numbers = numbers.astype(np.float64)
+    numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
+    indicators = [np.eye(k, dtype=np.float32)[column] for column, k in ((areas, 4), (soils, 40))]
+    ones = np.ones((len(numbers), 1), np.float32)
+    return np.hstack([ones, numbers.astype(np.float32), *indicators]), y.astype(np.float32)

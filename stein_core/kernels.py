@@ -75,6 +75,12 @@ def numpyro(pairs):
     return pairs.median(power=1.0, diagonal=True) / jnp.log(jnp.maximum(pairs.m, 2.0))
 
 
+@BANDWIDTHS.register("liuwang", label="liuwang: Med0(r²)/log(n+1)", reference="Liu & Wang 2016, the authors' code")
+def liuwang(pairs):
+    "2 sigma^2 = Med0(r^2) / log(n + 1): the median includes the zero diagonal, as in the code of the SVGD paper."
+    return pairs.median(diagonal=True) / jnp.log(pairs.m + 1.0)
+
+
 @BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Cor. 6")
 def fixed(pairs):
     "sigma = bandwidth.factor, in the particles' own unit."

@@ -1,5 +1,9 @@
 """Optimisers: optax transformations whose step size is traced. A factory (step_size) -> GradientTransformation."""
 
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
 import optax
 
 from stein_core.registry import OPTIMIZERS
@@ -31,3 +35,26 @@ def adagrad(step_size):
 def rmsprop(step_size):
     "RMSprop with optax's defaults; the original SVGD code used a relative of it."
     return optax.rmsprop(step_size)
+
+
+class SquareState(NamedTuple):
+    """Steps taken, and the mean of the squared gradients."""
+
+    count: jax.Array
+    nu: optax.Updates
+
+
+@OPTIMIZERS.register("svgd_code", label="RMSprop (SVGD code)", reference="Liu & Wang 2016, the authors' code")
+def svgd_code(step_size):
+    "h = 0.9 h + 0.1 phi^2, which starts at phi^2; psi <- psi + epsilon phi / (1e-6 + sqrt h). The paper's AdaGrad."
+
+    def update(updates, state, params=None):
+        keep = jnp.where(state.count == 0, 0.0, 0.9)
+        nu = jax.tree.map(lambda g, h: keep * h + (1 - keep) * g**2, updates, state.nu)
+        moves = jax.tree.map(lambda g, h: g / (1e-6 + jnp.sqrt(h)), updates, nu)
+        return moves, SquareState(state.count + 1, nu)
+
+    scale = optax.GradientTransformation(
+        lambda params: SquareState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params)), update
+    )
+    return optax.chain(scale, optax.scale_by_learning_rate(step_size))

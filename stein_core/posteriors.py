@@ -79,6 +79,38 @@ def gamma(dim, *, coordinates):
     return precondition(target_without_data(gamma_model), coordinates)
 
 
+def gamma_logistic(inputs: int):
+    """Return the parts of a logistic regression with w ~ N(0, 1/a), a ~ Gamma(1, rate 0.01) for `rows.target_of_rows`.
+
+    Gershman et al. 2012: theta is (w, log a).
+
+    Args:
+        inputs: number of weights.
+
+    Returns:
+        log prior, log likelihood of rows (x, y), and the other facts of the Target.
+    """
+
+    def log_joint_prior(theta):
+        weights, precision = theta[:-1], jnp.exp(theta[-1])
+        return jnp.sum(norm.logpdf(weights, 0, precision**-0.5)) + gamma_density.logpdf(precision, 1.0, scale=100.0)
+
+    def log_likelihood(theta, rows):
+        x, y = rows
+        logits = x @ theta[:-1]
+        return y * logits - jax.nn.softplus(logits)
+
+    facts = {
+        "log_joint_prior": log_joint_prior,
+        "center": np.zeros(inputs + 1),
+        "scale": np.full(inputs + 1, 0.1),
+        "extent": (-1.0, 1.0, -1.0, 1.0),
+        "coordinates": (*(f"weight {i}" for i in range(inputs)), "log a"),
+        "constrain": lambda theta: {"weights": theta[..., :-1], "a": jnp.exp(theta[..., -1])},
+    }
+    return lambda theta: log_joint_prior(theta) + theta[-1], log_likelihood, facts
+
+
 INPUTS = 55
 
 
@@ -96,25 +128,5 @@ INPUTS = 55
 def covertype(dim, *, data, batch):
     """Logistic regression of 581,012 plots of forest on 55 inputs, in mini-batches: weights N(0, 1/a), a ~ Gamma(1,
     rate 0.01), and theta is (weights, log a)."""
-
-    def log_joint_prior(theta):
-        weights, precision = theta[:-1], jnp.exp(theta[-1])
-        return jnp.sum(norm.logpdf(weights, 0, precision**-0.5)) + gamma_density.logpdf(precision, 1.0, scale=100.0)
-
-    def log_likelihood(theta, rows):
-        x, y = rows
-        logits = x @ theta[:-1]
-        return y * logits - jax.nn.softplus(logits)
-
-    return target_of_rows(
-        lambda theta: log_joint_prior(theta) + theta[-1],
-        log_likelihood,
-        data,
-        batch=batch,
-        log_joint_prior=log_joint_prior,
-        center=np.zeros(dim),
-        scale=np.full(dim, 0.1),
-        extent=(-1.0, 1.0, -1.0, 1.0),
-        coordinates=(*(f"weight {i}" for i in range(INPUTS)), "log a"),
-        constrain=lambda theta: {"weights": theta[..., :-1], "a": jnp.exp(theta[..., -1])},
-    )
+    log_prior, log_likelihood, facts = gamma_logistic(INPUTS)
+    return target_of_rows(log_prior, log_likelihood, data, batch=batch, **facts)

@@ -25,6 +25,7 @@ def target_of_rows(
     data: Any,
     *,
     batch: Any = None,
+    most: int = MOST,
     log_joint_prior: Callable[[Array], Array] | None = None,
     **facts: Any,
 ) -> Target:
@@ -38,7 +39,8 @@ def target_of_rows(
         log_prior: theta (d,) -> scalar, with the log-Jacobian if parameters are constrained.
         log_likelihood: (theta (d,), rows) -> (B,) log density of each row; rows are `data` with B for N.
         data: arrays, or any tree of them, whose first axis is the N rows.
-        batch: number of rows that a step takes, 1 to 256, may be traced; None for all rows.
+        batch: number of rows that a step takes, 1 to `most`, may be traced; None for all rows.
+        most: rows that a mini-batch has room for; each costs as much as one that is read.
         log_joint_prior: log_prior without the log-Jacobian; None if nothing is constrained.
         facts: the other fields of Target.
     """
@@ -56,9 +58,9 @@ def target_of_rows(
         return total + jnp.sum(log_likelihood(theta, jax.tree.map(lambda rows: rows[whole:], data)))
 
     def minibatch(key, joint):
-        chosen = jax.random.randint(key, (MOST,), 0, count)
+        chosen = jax.random.randint(key, (most,), 0, count)
         rows = jax.tree.map(lambda array: array[chosen], data)
-        weights = jnp.where(jnp.arange(MOST) < batch, count / batch, 0.0)
+        weights = jnp.where(jnp.arange(most) < batch, count / batch, 0.0)
         prior = log_joint_prior if joint and log_joint_prior is not None else log_prior
         return lambda theta: prior(theta) + weights @ log_likelihood(theta, rows)
 

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from stein_core.registry import BANDWIDTHS, KERNELS
 
-RULES = ("median", "median_log", "numpyro", "fixed", "root_dim")
+RULES = ("median", "median_log", "numpyro", "liuwang", "fixed", "root_dim")
 
 
 def profile(kernel: str):
@@ -101,8 +101,13 @@ def simplex_variance(
 
 def pair_argument(n: int, rule: str, factor: float = 1.0) -> float | None:
     """Return u of every pair of n particles at equal distances, if a median rule makes sigma follow them; else None."""
-    log_n = np.log(n)
-    at_median = {"median": 1.0, "median_log": log_n, "numpyro": log_n if n > 2 else 4 * log_n}
+    log_n, log_1 = np.log(n), np.log(n + 1)
+    at_median = {
+        "median": 1.0,
+        "median_log": log_n,
+        "numpyro": log_n if n > 2 else 4 * log_n,
+        "liuwang": log_1 if n > 2 else 2 * log_1,
+    }
     return at_median[rule] / factor**2 if rule in at_median else None
 
 

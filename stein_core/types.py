@@ -106,6 +106,8 @@ class Target:
             arguments of compiled programs, not constants. None: log_density keeps its own.
         unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
         root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
+        start: (key, n) -> (n, d) points at which particles start, for a model whose paper says where; None: normal
+            around `center`. The knobs of the start scale and shift both.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
 
@@ -128,6 +130,7 @@ class Target:
     knobs: tuple[Knob, ...] = ()
     unconstrain: Callable[[dict[str, Array]], Array] | None = None
     root: np.ndarray | None = None
+    start: Callable[[Array, int], Array] | None = None
     note: str = ""
 
     @cached_property

@@ -39,6 +39,7 @@ def reference_forces(kernel, rule, factor, particles, g, alpha):
         "median": lambda: np.median(pairs),
         "median_log": lambda: np.median(pairs) / np.log(m),
         "numpyro": lambda: np.median(np.sqrt(square)) ** 2 / np.log(m),
+        "liuwang": lambda: np.median(square) / np.log(m + 1),
         "fixed": lambda: 2.0,
         "root_dim": lambda: 2.0 * particles.shape[1],
     }[rule]() if m > 1 or rule in ("fixed", "root_dim") else 0.0  # fmt: skip

@@ -1,4 +1,4 @@
-"""steinlab (or python -m stein_core) serve | list | run | fit | diagnose | sweep | nuts | record | bench | info"""
+"""steinlab (or python -m stein_core) serve | list | run | fit | diagnose | sweep | nuts | record | bench | tables."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from stein_core.cli.files import run_file
 from stein_core.cli.job import end_with
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
+from stein_core.cli.tables import add_tables
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short
 from stein_core.spec import all_options
@@ -90,6 +91,7 @@ def parser() -> Parser:
     add_nuts(commands)
     add_record(commands)
     add_bench(commands)
+    add_tables(commands)
     return parser
 
 

@@ -1,0 +1,1 @@
+"""Page "Benchmarks": published results beside ours."""
