@@ -127,6 +127,6 @@ class DiagnosticFacts(Facts):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFacts(Facts):
-    """Facts of a sweep. stop: its rule to stop, a `batches.Stop`; None is the default rule."""
+    """Facts of a sweep. stop: its rule to stop, a `stop.Stop`; None is the default rule."""
 
     stop: Any = None

@@ -15,7 +15,8 @@ from app.pages.notation import CONVENTIONS
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, DIAGNOSTICS, Recipe, theory
 from stein_core.experiments.recording import record
-from stein_core.sweep.grids import canonical, key_of, run_sweep
+from stein_core.sweep.grids import run_sweep
+from stein_core.sweep.keys import canonical, key_of
 from stein_core.sweep.store import Store
 
 SMALL = Grid(methods=("svgd",), dims=(5,), particles=(4,), seeds=1)

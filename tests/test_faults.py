@@ -24,8 +24,10 @@ from stein_core.machine import bytes_needed, check_memory
 from stein_core.recipe import knobs_of
 from stein_core.spec import target_of
 from stein_core.sweep import grids
-from stein_core.sweep.batches import Stop, run_batch
+from stein_core.sweep.batches import run_batch
 from stein_core.sweep.grids import SWEEPS, run_sweep
+from stein_core.sweep.keys import key_of
+from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
@@ -125,7 +127,7 @@ def test_a_full_disk_stops_the_threads_of_a_sweep_where_they_are(tmp_path, monke
 
     store = Store(tmp_path / "s.sqlite")
     monkeypatch.setattr(grids, "run_batch", run_batch)
-    monkeypatch.setattr(grids, "row_of", lambda recipe, stop, result: {"key": grids.key_of(recipe, stop)})
+    monkeypatch.setattr(grids, "row_of", lambda recipe, stop, result: {"key": key_of(recipe, stop)})
     monkeypatch.setitem(grids.RUNS_AT_ONCE, "cpu", 1)
     monkeypatch.setattr(store, "add", Mock(side_effect=OSError("no room")))
     with ThreadPoolExecutor(1) as one, pytest.raises(OSError, match="no room"):

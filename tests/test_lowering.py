@@ -6,7 +6,8 @@ import pytest
 
 from stein_core import METHODS, Recipe, Spec
 from stein_core.runner import Stepper
-from stein_core.sweep.batches import Stop, _arguments, _compiled, _entries, program_of
+from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
+from stein_core.sweep.stop import Stop
 
 PLATFORMS = ("cuda", "tpu")
 EVERY = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]

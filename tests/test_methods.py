@@ -12,7 +12,8 @@ from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, theory
 from stein_core import spec as specs
 from stein_core.noise import normal
 from stein_core.spec import target_of
-from stein_core.sweep.batches import Stop, program_of, run_batch
+from stein_core.sweep.batches import program_of, run_batch
+from stein_core.sweep.stop import Stop
 
 RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]
 

@@ -14,7 +14,8 @@ import jax
 import numpy as np
 from stein_core import Recipe, Spec, collect
 from stein_core.experiments.bands import function_values
-from stein_core.sweep.batches import Stop, run_batch
+from stein_core.sweep.batches import run_batch
+from stein_core.sweep.stop import Stop
 
 found = {}
 for name, spec, knobs in json.loads(sys.argv[1]):

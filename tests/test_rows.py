@@ -11,7 +11,8 @@ from stein_core.datasets import COVERTYPE, covertype, data_file
 from stein_core.machine import check_memory
 from stein_core.rows import MOST
 from stein_core.runner import Stepper
-from stein_core.sweep.batches import Stop, run_batch
+from stein_core.sweep.batches import run_batch
+from stein_core.sweep.stop import Stop
 
 PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
 

@@ -15,8 +15,10 @@ import pytest
 from stein_core import Recipe, Spec, keep_compiled
 from stein_core.spec import capacity_for
 from stein_core.sweep import grids
-from stein_core.sweep.batches import Stop, program_of
-from stein_core.sweep.grids import RUNS_AT_ONCE, SWEEPS, batches_of, canonical, key_of, row_of, run_sweep
+from stein_core.sweep.batches import program_of
+from stein_core.sweep.grids import RUNS_AT_ONCE, SWEEPS, batches_of, row_of, run_sweep
+from stein_core.sweep.keys import canonical, key_of
+from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +27,7 @@ STOP = Stop(stages=1, most=700)
 GRID = {"methods": ("langevin", "ensemble"), "dims": (1, 2, 3, 4), "particles": (6,), "seeds": 4}
 SCRIPT = f"""
 import sys, time
-from stein_core.sweep.batches import Stop
+from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
 from stein_core.sweep.grids import SWEEPS, run_sweep
 import stein_core

@@ -23,7 +23,7 @@ from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference
 from stein_core.experiments.recovery import PUBLISHED, recovery, recovery_points
 from stein_core.experiments.wave import GRID, dim_of
-from stein_core.sweep.grids import key_of
+from stein_core.sweep.keys import key_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 

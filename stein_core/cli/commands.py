@@ -18,8 +18,9 @@ from stein_core.experiments import recovery, widths  # noqa: F401  (importing re
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.recipe import Recipe
 from stein_core.registry import DIAGNOSTICS, TARGETS
-from stein_core.sweep.batches import RULES, Stop
-from stein_core.sweep.grids import SWEEPS, run_sweep, source_of
+from stein_core.sweep.grids import SWEEPS, run_sweep
+from stein_core.sweep.keys import source_of
+from stein_core.sweep.stop import RULES, Stop
 from stein_core.sweep.store import Store
 
 MOST_SEEDS = 10_000
@@ -83,7 +84,7 @@ def add_running(parser, own: Stop) -> None:
     for name in ("stages", "least", "noisy", "most"):
         default = getattr(own, name)
         parser.add_argument(
-            f"--{name}", type=int, default=default, help=f"see stein_core.sweep.batches.Stop; default {default}"
+            f"--{name}", type=int, default=default, help=f"see stein_core.sweep.stop.Stop; default {default}"
         )
     parser.add_argument("--workers", type=int, help="threads; default one a core up to 4")
     parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")

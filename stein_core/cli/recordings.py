@@ -15,7 +15,7 @@ from stein_core.experiments.nuts import Reference, run_nuts, save_reference
 from stein_core.experiments.recording import record, save_recording
 from stein_core.experiments.wave import GRID, WIDTHS, dim_of, width_of
 from stein_core.machine import keep_compiled
-from stein_core.sweep.batches import MOST_STEPS
+from stein_core.sweep.stop import MOST_STEPS
 
 
 def add_nuts(commands) -> None:

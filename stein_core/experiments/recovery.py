@@ -14,8 +14,8 @@ from stein_core.datasets import WAVE_REGIONS, wave_region
 from stein_core.experiments.wave import dim_of, width_of
 from stein_core.recipe import Recipe
 from stein_core.spec import Spec, capacity_for
-from stein_core.sweep.batches import Stop
 from stein_core.sweep.grids import SWEEPS
+from stein_core.sweep.stop import Stop
 
 SMI_PARTICLES = 5
 STEPS = 15_000

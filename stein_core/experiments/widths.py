@@ -4,8 +4,8 @@ from stein_core.experiments.recovery import STEPS
 from stein_core.experiments.wave import dim_of
 from stein_core.recipe import Recipe
 from stein_core.spec import Spec, capacity_for
-from stein_core.sweep.batches import Stop
 from stein_core.sweep.grids import SWEEPS
+from stein_core.sweep.stop import Stop
 
 
 @SWEEPS.register(

@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from app.pages.collapse.grid import Grid
 from app.server.jobs import JOBS, SweepJob
 from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
-from stein_core.sweep.grids import is_complete
+from stein_core.sweep.keys import is_complete
 
 
 class Computing:

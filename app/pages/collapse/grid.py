@@ -16,8 +16,9 @@ from app.ui import link
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.errors import short, unknown
 from stein_core.knobs import Knob
-from stein_core.sweep.batches import Stop
-from stein_core.sweep.grids import key_of, variance_collapse
+from stein_core.sweep.grids import variance_collapse
+from stein_core.sweep.keys import key_of
+from stein_core.sweep.stop import Stop
 
 STOP = Stop()
 MOST_SEEDS = 20

@@ -26,7 +26,7 @@ from app.ui.colours import darken
 from app.ui.groups import group
 from app.ui.job_bar import MIDDLE, TEXT
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
-from stein_core.sweep.grids import is_complete
+from stein_core.sweep.keys import is_complete
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 OWN = "Your own settings"

@@ -17,7 +17,7 @@ from app.server.limits import LIMITS
 from app.stage.setup import Setup
 from app.ui.job_bar import MIDDLE, YIELDING
 from stein_core import METHODS, TARGETS, Recipe
-from stein_core.sweep.grids import canonical
+from stein_core.sweep.keys import canonical
 
 LINK = {"font-size": "15px"}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from app.pages.collapse.grid import Grid, text_of
 from stein_core import FORCE_SCALES, METHODS
-from stein_core.sweep.grids import idle_knobs
+from stein_core.sweep.keys import idle_knobs
 
 
 class Series(NamedTuple):

@@ -15,7 +15,7 @@ from app.pages.wave.setup import STEPS, WaveSetup, shown
 from app.server.folders import ASSETS
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.cli.commands import versions
-from stein_core.sweep.grids import canonical
+from stein_core.sweep.keys import canonical
 
 SHIPPED = ASSETS / "wave_trained.npz"
 
