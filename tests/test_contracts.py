@@ -32,15 +32,22 @@ M = 5
 COUNT = {"method.particles": M}
 VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 POINTS = [v for v in VARIANTS if v[1] == "point"]
-# The relatives of what stays among the quick tests.
-RELATIVES = [("smi", "point"), ("smi", "low_rank"), ("sgld", "point"), ("stochastic", "point"), ("damped", "point")]
-RELATIVES += [(name, "point") for name in ("fw", "hybrid", "noisy_adam", "psgld")]
+# Among the quick tests: one method of each kind, and what differs most from it. The others are long ones.
+QUICK = [
+    ("svgd", "point"),
+    ("smi", "normal"),
+    ("smi", "full"),
+    ("mmd", "point"),
+    ("resampled", "point"),
+    ("wgd", "point"),
+]
+QUICK += [("vi", "normal"), ("fsvgd", "point"), ("ksivi", "normal")]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
 
 def quick(variants):
-    """Mark the relatives as long."""
-    return [pytest.param(*each, marks=pytest.mark.long if each in RELATIVES else ()) for each in variants]
+    """Mark what is not QUICK as long."""
+    return [pytest.param(*each, marks=() if each in QUICK else pytest.mark.long) for each in variants]
 
 
 def spec_of(method, guide=None, capacity=8, optimizer="adam"):
