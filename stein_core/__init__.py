@@ -8,7 +8,7 @@
 
 import sys
 
-from stein_core import guides, methods, optimizers, posteriors, targets, uci  # noqa: F401  (importing registers)
+from stein_core import guides, methods, mnist, optimizers, posteriors, targets, uci  # noqa: F401  (importing registers)
 from stein_core.density import from_density
 from stein_core.diagnosis import Report, diagnose
 from stein_core.errors import UnknownName
