@@ -218,6 +218,7 @@ def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dic
             "ms": 1e3 * statistics.median(times), "compile_s": round(compiled, 1), "ratio": statistics.median(ratios),
             "ratios": [round(r, 2) for r in ratios],
         }  # fmt: skip
+    mine = mine or [_seconds(run, least) for _ in range(pairs)]
     row["ms"], row["floor_ms"] = 1e3 * statistics.median(mine), 1e3 * floor(case, rate)
     row["to_floor"], row["to_floor_drawn"] = (
         row["ms"] / row["floor_ms"],
