@@ -11,6 +11,7 @@ import sys
 from stein_core import (  # noqa: F401  (importing registers)
     guides,
     methods,
+    mnist,
     optimizers,
     posteriors,
     sampler_posteriors,

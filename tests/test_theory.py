@@ -38,6 +38,7 @@ def twice_sigma_squared(rule, x):
         "median": np.median(pairs), "median_log": np.median(pairs) / np.log(len(x)), "fixed": 2.0,
         "root_dim": 2.0 * x.shape[1],
         "numpyro": np.median(np.sqrt(square)) ** 2 / np.log(len(x)),
+        "liuwang": np.median(square) / np.log(len(x) + 1),
     }[rule]  # fmt: skip
 
 

@@ -50,30 +50,34 @@ def wave_case(width: int, m: int = 5, draws: int = 10) -> Case:
                 ("numpyro", "numpyro patched"), matmul, normals, touched)  # fmt: skip
 
 
-def network_case(method: str, m: int = 5, draws: int = 1) -> Case:
-    """A classifier 784-100-10 on 128 rows of noise, 79,510 weights: forward and twice back."""
-    inputs, hidden, classes, rows = 784, 100, 10, 128
-    sizes = [(inputs, hidden), (hidden,), (hidden, classes), (classes,)]
+def network_case(method: str, inputs=784, hidden=100, outputs=10, rows=128, m: int = 5, draws: int = 1) -> Case:
+    """A network of one hidden layer on rows of noise: a classifier, or a regression if it has one output. By default
+    784-100-10 with 79,510 weights, that of MNIST. Forward and twice back."""
+    sizes = [(inputs, hidden), (hidden,), (hidden, outputs), (outputs,)]
     ends = np.cumsum([int(np.prod(size)) for size in sizes])
     draw = np.random.default_rng(0)
 
     def log_likelihood(theta, data):
         x, y = data
         w1, b1, w2, b2 = (part.reshape(size) for part, size in zip(jnp.split(theta, ends[:-1]), sizes))
-        logits = jax.nn.relu(x @ w1 + b1) @ w2 + b2
-        return jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1)[:, 0]
+        f = jax.nn.relu(x @ w1 + b1) @ w2 + b2
+        if outputs == 1:
+            return norm.logpdf(y, f[:, 0])
+        return jnp.take_along_axis(jax.nn.log_softmax(f), y[:, None], axis=1)[:, 0]
 
     d = int(ends[-1])
+    y = draw.integers(0, max(outputs, 2), rows, dtype=np.int32)
     target = from_rows(
         lambda theta: jnp.sum(norm.logpdf(theta)), log_likelihood,
-        (draw.normal(size=(rows, inputs)).astype(np.float32), draw.integers(0, classes, rows, dtype=np.int32)),
+        (draw.normal(size=(rows, inputs)).astype(np.float32), y),
         batch=None, center=np.zeros(d), scale=np.full(d, 0.1), extent=(-1, 1, -1, 1),
         coordinates=tuple(map(str, range(d))), constrain=lambda theta: {"theta": theta},
     )  # fmt: skip
     matmul, normals, touched = _guides(m, d, draws) if method == "smi" else (6 * m * m * d, 0, 8 * m * d)
-    matmul += 6 * m * draws * rows * (inputs * hidden + hidden * classes)
+    matmul += 6 * m * draws * rows * (inputs * hidden + hidden * outputs)
     spec = Spec(target, method=method, draws=draws, capacity=_even(m))
-    return Case(f"network d={d} {method} m={m}", spec, m, (), matmul, normals, touched)
+    peers = ("numpyro",) if method == "smi" else ()
+    return Case(f"network d={d} {method} m={m}", spec, m, peers, matmul, normals, touched)
 
 
 def _guides(m, d, draws):
@@ -94,4 +98,5 @@ def cases(quick: bool) -> list[Case]:
         *(smi_case(m, d) for m in (5, 20, 50) for d in (10, 50)),
         *(wave_case(width) for width in (5, 100)),
         *(network_case(method) for method in ("svgd", "smi")),
+        *(network_case(method, 13, 50, 1, 100, draws=10) for method in ("svgd", "smi")),  # that of Boston
     ]

@@ -101,11 +101,11 @@ def export(path: str, rows, options) -> None:
 def print_table(entry, rows) -> None:
     """Print published values beside ours."""
     print(f"{entry.label}: {entry.reference}")
-    print(f"{'':<34}{'published':>18}{'ours':>18}{'difference':>12}{'runs':>6}{'s a run':>9}")
+    print(f"{'':<42}{'published':>18}{'ours':>18}{'difference':>12}{'runs':>6}{'s a run':>9}")
     for one in compare(entry.name, rows):
         if one.runs:
             print(
-                f"{one.row + ': ' + one.label:<34}{plus(one.published, one.published_error):>18}"
+                f"{one.row + ': ' + one.label:<42}{plus(one.published, one.published_error):>18}"
                 f"{plus(one.ours, one.error):>18}{difference(one):>12}{one.runs:>6}{one.seconds:>9.1f}"
             )
     for sentence in [*entry.facts.differs, *(entry.facts.tests(rows) if entry.facts.tests else ())]:

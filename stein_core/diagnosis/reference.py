@@ -16,7 +16,12 @@ CHAINS, WARMUP, SAMPLES = 4, 500, 1000
 
 
 def nuts(
-    target: Target, seed: int = 0, chains: int = CHAINS, warmup: int = WARMUP, samples: int = SAMPLES
+    target: Target,
+    seed: int = 0,
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    samples: int = SAMPLES,
+    gradients: list[int] | None = None,
 ) -> np.ndarray:
     """Return draws (chains, samples, d) of NUTS in the target's coordinates.
 
@@ -26,6 +31,7 @@ def nuts(
         target: the posterior.
         seed: of the chains.
         chains, warmup, samples: how many, and steps of each.
+        gradients: a list to which the number of gradients is added, those of the warm-up too.
     """
     kind = "whitened" if target.root is not None or target.variance is not None else "scaled"
     with in_precision_of(target):
@@ -41,7 +47,14 @@ def nuts(
         )
         first, second = jax.random.split(jax.random.key(seed))
         starts = 0.5 * jax.random.normal(first, (chains, target.dim))
-        sampler.run(second, init_params=starts if chains > 1 else starts[0])
+        starts = starts if chains > 1 else starts[0]
+        if gradients is None:
+            sampler.run(second, init_params=starts)
+        else:
+            sampler.warmup(second, init_params=starts, collect_warmup=True, extra_fields=("num_steps",))
+            spent = int(np.sum(sampler.get_extra_fields()["num_steps"]))
+            sampler.run(sampler.post_warmup_state.rng_key, extra_fields=("num_steps",))
+            gradients.append(spent + int(np.sum(sampler.get_extra_fields()["num_steps"])))
         return in_raw(target, kind, np.asarray(sampler.get_samples(group_by_chain=True), float))
 
 

@@ -15,7 +15,7 @@ from stein_core.rows import from_rows
 from stein_core.spec import Spec
 from stein_core.steppers import compile
 from stein_core.tables.logistic import gamma_prior
-from stein_core.tables.table import TABLES, Cell, Claim
+from stein_core.tables.table import TABLES, Cell, Claim, Figure
 
 PARTICLES = 100
 STEPS = 3000
@@ -149,6 +149,12 @@ def tests(rows) -> list[str]:
     run=run,
     claims=claims,
     differs=DIFFERS,
+    figure=Figure(
+        "Accuracy, as in figures 3 and 4",
+        "accuracy",
+        "accuracy",
+        {"SVGD": "svgd", "NUTS": "langevin", "SGLD, 100 chains": "sgld", "SGLD, one chain": "vi"},
+    ),
     tests=tests,
 )
 def blr(full: bool, seeds: int | None = None) -> list[Cell]:

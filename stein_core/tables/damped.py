@@ -12,7 +12,7 @@ from stein_core.diagnosis.reference import nuts
 from stein_core.spec import Spec
 from stein_core.steppers import compile
 from stein_core.tables.logistic import fixed_prior
-from stein_core.tables.table import TABLES, Cell, Claim
+from stein_core.tables.table import TABLES, Cell, Claim, Figure
 from stein_core.types import Target
 
 DIM, ROWS = 100, 500
@@ -95,6 +95,13 @@ def claims() -> list[Claim]:
     run=run,
     claims=claims,
     differs=DIFFERS,
+    figure=Figure(
+        "Variance of the weights, as in figure 10 (b); the line is the truth",
+        "mean variance",
+        "variance",
+        {"SVGD": "svgd", "half damped": "wgd", "damped": "damped"},
+        ("truth", "NUTS"),
+    ),
 )
 def damped(full: bool, seeds: int | None = None) -> list[Cell]:
     """Four updates. Reduced: 10 and 25 particles, 3 seeds; full: up to 100 particles, 10 seeds."""

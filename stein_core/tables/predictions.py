@@ -36,3 +36,36 @@ def rmse(y: np.ndarray, mean: np.ndarray) -> float:
 def outputs_of(apply, weights: np.ndarray, x: np.ndarray) -> jax.Array:
     """Return the first output (s, k) of a network for each of the weights (s, p), one after the other."""
     return jax.lax.map(lambda w: apply(w, x)[:, 0], weights)
+
+
+def classification(p: np.ndarray, labels: np.ndarray, bins: int = 100, weighted: bool = False) -> dict[str, float]:
+    """Return six numbers on one table of probabilities.
+
+    Args:
+        p: (k, c) probabilities.
+        labels: (k,) true classes.
+        bins: of equal width for the calibration errors.
+        weighted: whether the expected calibration error weighs each bin by its share; else all bins that are not
+            empty count alike, as in the code of the SMI paper.
+
+    Returns:
+        conf: mean of the largest probability. acc: accuracy. nll: mean of -log p(label). log mean: -log of the mean
+        p(label). brier: mean over rows of the sum over classes. ece, mce: mean and largest gap of accuracy and
+        confidence over the bins.
+    """
+    own, confidence = p[np.arange(len(labels)), labels], p.max(axis=1)
+    right = p.argmax(axis=1) == labels
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    counts = np.bincount(bin_of, minlength=bins)
+    full = counts > 0
+    gaps = np.abs(np.bincount(bin_of, right - confidence, bins)[full]) / counts[full]
+    shares = counts[full] / len(labels) if weighted else np.full(full.sum(), 1.0 / full.sum())
+    return {
+        "conf": float(confidence.mean()),
+        "acc": float(right.mean()),
+        "nll": float(-np.mean(np.log(np.maximum(own, 1e-12)))),
+        "log mean": float(-np.log(np.mean(own))),
+        "brier": float(np.mean(np.sum((p - np.eye(p.shape[1])[labels]) ** 2, axis=1))),
+        "ece": float(shares @ gaps),
+        "mce": float(gaps.max()),
+    }

@@ -29,7 +29,8 @@ KNOBS = {
 DIFFERS = (
     "The paper does not say how many steps it took; its times differ by set, so 2,000 and 10,000 stand here.",
     "Rows of a mini-batch are drawn with replacement; the authors' code takes them in turn.",
-    "The published log-likelihood uses a precision fitted to held-out errors, as the code does; `inferred` is ours.",
+    "The published log-likelihood has a precision fitted to held-out errors, as the code does. `LL inferred` has the "
+    "precision that is inferred with the weights.",
 )
 
 

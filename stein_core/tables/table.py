@@ -101,18 +101,37 @@ class Comparison(NamedTuple):
     law: bool
 
 
+class Figure(NamedTuple):
+    """A figure of a paper, drawn of our rows: a group of points for each row, one a column, with standard errors.
+
+    Args:
+        title: what it shows, and which figure it stands for.
+        unit: of the vertical axis.
+        metric: name of our number.
+        columns: name -> the method whose colour it has.
+        truth: row and column whose mean is a line, or None.
+    """
+
+    title: str
+    unit: str
+    metric: str
+    columns: Mapping[str, str]
+    truth: tuple[str, str] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableFacts(Facts):
     """Facts of a table.
 
     run: cell -> numbers by name. claims: () -> what is compared. differs: sentences on what differs in the protocol.
-    tests: rows -> sentences, or None: what is to be said of several columns together.
+    tests: rows -> sentences, or None: what is to be said of several columns together. figure: where the paper has one.
     """
 
     run: Callable[[Cell], Mapping[str, float]]
     claims: Callable[[], list[Claim]]
     differs: tuple[str, ...] = ()
     tests: Callable[[list[dict[str, Any]]], list[str]] | None = None
+    figure: Figure | None = None
 
 
 TABLES = Registry("table", TableFacts)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.shipped import shipped
 from stein_core.cli.tables import difference, plus
 from stein_core.experiments.published import tables
@@ -38,27 +39,38 @@ CSS = """
 .key { display: inline-flex; gap: 18px; align-items: center; font-size: 14px;
   color: var(--mui-palette-text-secondary); }
 .key .track { width: 14px; height: 18px; display: inline-block; }
-@media (max-width: 700px) { .prose th.wide, .prose td.wide { display: none; } }
+.prose .plot { display: block; width: 100%; min-width: 560px; max-width: 780px; height: auto; }
+.plot text { font-size: 13px; fill: var(--mui-palette-text-secondary); }
+.plot .grid { stroke: var(--mui-palette-line-main); }
+.plot .truth { stroke: var(--mui-palette-text-primary); stroke-width: 2; stroke-dasharray: 6 4; }
+.prose .key svg { vertical-align: -3px; }
+@media (max-width: 700px) {
+  .prose td:nth-child(2) { white-space: normal; min-width: 8em; }
+  .prose th.wide, .prose td.wide { display: none; }
+}
 """
 KEY = (
     '<p class="key"><span><span class="track"><b class="theirs" style="left: 7px"></b></span> published</span>'
     '<span><span class="track"><b class="ours" style="left: 7px"></b></span> ours</span>'
-    "<span>lines: one standard error to each side</span></p>"
+    "<span>lines: one standard error to each side</span><span>marked: more than two standard errors apart</span></p>"
 )
 
 
-def page(entry: Entry, row: str) -> str:
+def page(entry: Entry, row: str, dark: bool) -> str:
     """Return the page below its controls.
 
     Args:
         entry: the table.
         row: the only one that is shown, "" for all.
+        dark: whether the page is dark.
     """
     known = shipped(entry.name)
     found = [one for one in compare(entry.name, known.rows) if one.runs and row in ("", one.row)]
     sentences = [*entry.facts.differs, *(entry.facts.tests(known.rows) if entry.facts.tests and known.rows else ())]
     listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
     body = KEY + comparison_table(entry.name, found) if found else "<p>No row of this table has been computed yet.</p>"
+    if entry.facts.figure and not row:
+        body = draw(entry.facts.figure, known.rows, dark) + body
     return (
         f"<h1>{html.escape(entry.label)}</h1><p>{html.escape(entry.reference)}. {html.escape(entry.summary)}</p>"
         f"<h2>What differs from the paper</h2><ul>{listed}</ul>{body}{made(known.about, entry.name)}{others()}"

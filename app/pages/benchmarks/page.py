@@ -91,6 +91,7 @@ class Benchmarks:
         if problems:
             self.refuse(" ".join(problems.values()))
         self.draw()
+        shell.frame.param.watch(lambda event: self.draw(), "dark_theme")
         pn.state.on_session_destroyed(lambda context: self.bar.cancel())
 
     # ---- what the shell asks
@@ -181,7 +182,7 @@ class Benchmarks:
                 self.selects[name].param.update(options=of, value=value)
         finally:
             self.setting = False
-        self.text.html = page(TABLES[chosen.table], chosen.row)
+        self.text.html = page(TABLES[chosen.table], chosen.row, self.shell.frame.dark_theme)
 
 
 def names(cells, part: str) -> list[str]:

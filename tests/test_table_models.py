@@ -1,0 +1,113 @@
+"""The models and metrics of the tables, against formulas written out in NumPy."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, log_expit
+from sklearn.metrics import log_loss
+
+from stein_core import TARGETS, Spec, downloads
+from stein_core.spec import Options, data_of
+from stein_core.tables import TABLES, collapse_bnn, damped, smi_mnist, smi_uci
+from stein_core.tables.blr import test_errors as errors_of
+from stein_core.tables.logistic import fixed_prior, gamma_prior
+from stein_core.tables.predictions import classification
+from stein_core.uci import splits_of
+
+DATA = pytest.mark.skipif(downloads.data_file("uci/yacht.npz") is None, reason="STEIN_DATA names no folder of data")
+
+
+def test_logistic_regressions_have_the_densities_of_the_papers():
+    draw = np.random.default_rng(0)
+    x, theta = draw.normal(size=(30, 3)), np.array([0.5, -1.0, 0.2, -0.7])
+    y = np.float64(draw.random(30) < 0.5)
+    likelihood = np.sum(np.where(y > 0, log_expit(x @ theta[:3]), log_expit(-x @ theta[:3])))
+    one = fixed_prior(x, y, alpha=2.0)
+    expected = likelihood + stats.norm.logpdf(theta[:3], 0, 2**-0.5).sum()
+    assert float(one.log_density(np.float32(theta[:3]))) == pytest.approx(expected, rel=1e-5)
+    other, a = gamma_prior(x, y), np.exp(theta[3])
+    expected = (
+        likelihood + stats.norm.logpdf(theta[:3], 0, a**-0.5).sum() + stats.gamma.logpdf(a, 1, scale=100) + theta[3]
+    )
+    assert float(other.log_density(np.float32(theta))) == pytest.approx(expected, rel=1e-5)
+    p = expit(x @ theta[:3])
+    found = errors_of(x, y, theta[None, :3])
+    assert found["ll"] == pytest.approx(-log_loss(y, p)) and found["accuracy"] == np.mean((p > 0.5) == y)
+
+
+@DATA
+def test_the_model_of_the_smi_paper():
+    """y in raw units, weights N(0, 1), precision softplus(u) ~ Gamma(1, rate 0.1) with its Jacobian."""
+    options = {"target.dataset": "yacht", "target.model": "smi", "target.width": 2, "target.splits": "gap10"}
+    spec = Spec("uci", method="svgd", options=options)
+    theta = np.random.default_rng(1).normal(size=spec.dim) * 0.3
+    data = data_of(TARGETS["uci"], Options(spec.options_of("target")))
+    target = TARGETS["uci"].make(spec.dim, data=data, split=3, batch=None, **spec.options_of("target"))
+    x, y = splits_of("yacht", "gap10", "smi").part(3, "train")
+    w1, b1, w2, b2, u = np.split(theta, [12, 14, 16, 17])
+    f = np.maximum(x @ w1.reshape(2, 6).T + b1, 0) @ w2 + b2
+    precision = np.log1p(np.exp(u[0]))
+    expected = stats.norm.logpdf(y, f, precision**-0.5).sum() + stats.norm.logpdf(theta[:-1]).sum()
+    expected += np.log(0.1) - 0.1 * precision + log_expit(u[0])
+    assert float(target.log_density(np.float32(theta))) == pytest.approx(expected, rel=1e-4)
+    starts = np.asarray(target.start(jax.random.key(0), 7))
+    assert starts.shape == (7, spec.dim) and np.abs(starts).max() <= 0.1 and starts.std() > 0.05
+
+
+def test_the_network_of_ba_et_al_has_functions_of_unit_scale():
+    """With weights and biases N(0, 1) each pre-activation has variance (|a|^2 + 1) / (inputs + 1)."""
+    draw, x = np.random.default_rng(0), np.float32([-1.0, 0.0, 1.0])
+    width, theta = 5, draw.normal(size=46)
+    a = x[:, None]
+    for inputs, outputs in ((1, 5), (5, 5), (5, 1)):
+        w, b, theta = np.split(theta, [inputs * outputs, (inputs + 1) * outputs])
+        a = (a @ w.reshape(inputs, outputs) + b) / np.sqrt(inputs + 1)
+        a = np.tanh(a) if outputs > 1 else a
+    found = collapse_bnn.apply(np.float32(np.random.default_rng(0).normal(size=46)), x, width)
+    np.testing.assert_allclose(found, a[:, 0], rtol=1e-5)
+    assert damped.law("damped", 25) == pytest.approx(1.0) and damped.law("half damped", 25) == pytest.approx(0.5)
+
+
+def test_metrics_of_a_classification():
+    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.2, 0.8]])
+    labels = np.array([0, 1, 1, 1])
+    found = classification(p, labels, bins=2)
+    own = np.array([0.9, 0.4, 0.7, 0.8])
+    assert found["nll"] == pytest.approx(log_loss(labels, p)) and found["log mean"] == pytest.approx(
+        -np.log(own.mean())
+    )
+    assert found["acc"] == 0.75 and found["conf"] == pytest.approx(0.75)
+    assert found["brier"] == pytest.approx(np.mean(2 * (1 - own) ** 2))
+    assert found["ece"] == pytest.approx(0.0) and found["mce"] == pytest.approx(0.0)  # one bin: 0.75 and 0.75
+    fine = classification(p, labels, bins=10)
+    gaps = np.abs([1 - 0.9, 0 - 0.6, 1 - 0.7, 1 - 0.8])
+    assert fine["ece"] == pytest.approx(gaps.mean()) and fine["mce"] == pytest.approx(0.6)
+
+
+def test_every_cell_has_a_claim_and_every_claim_a_published_cell():
+    """Nothing is computed that nobody sees, and each published value that stands there exists."""
+    for entry in TABLES.entries():
+        claims = entry.facts.claims()
+        for claim in claims:
+            assert claim.table is None or claim.table.value(*claim.at) is not None
+        seen = {(claim.row, claim.cells) for claim in claims}
+        for full in (False, True):
+            cells = entry.make(full)
+            assert {(cell.row, cell.column) for cell in cells} <= seen, entry.name
+            assert len({cell.key for cell in cells}) == len(cells)
+        assert len(entry.make(False, 1)) < len(entry.make(True))
+
+
+def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
+    def rows(method, values):
+        return [
+            {"row": "Boston", "column": f"{method}, standard", "numbers": {"nll as coded": value}} for value in values
+        ]
+
+    given = rows("SMI", [2.0, 2.1, 2.2, 2.3, 2.4]) + rows("MAP", [2.05, 2.15, 2.1, 2.3, 2.5])
+    said = smi_uci.tests(given + rows("SVGD", [5.0, 5.1, 5.2, 5.3, 5.4]))
+    assert said == [
+        "Lowest NLL as coded, standard splits, without NUTS: Boston SMI (5 splits; not told apart: SMI, MAP)."
+    ]
+    assert smi_mnist.METHODS_OF["OVI"] == "vi"
