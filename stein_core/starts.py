@@ -15,6 +15,7 @@ from stein_core.pieces import resting
 
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
+MOST = 2000  # coordinates
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
 WARMUP = SAMPLES = 400  # steps of NUTS
 REJECTED = 1e100  # value of a point without a finite density: SciPy's line search cannot take infinity
@@ -55,9 +56,13 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
         seed: of the uniform draws, of the comparison and of NUTS.
 
     Raises:
-        ValueError: the density or its gradient is finite at none of the points.
+        ValueError: the density or its gradient is finite at none of the points; more than `MOST` coordinates.
     """
     dim, rng = drawn.shape[1], np.random.default_rng(seed)
+    if dim > MOST:
+        raise ValueError(
+            f"the density has {dim} coordinates; allowed: at most {MOST}, since the start needs all second derivatives."
+        )
     compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
 
     @resting

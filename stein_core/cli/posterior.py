@@ -12,6 +12,7 @@ import numpy as np
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, inference_data_of, model_of
 from stein_core.cli.job import add_job, progress
+from stein_core.decentring import best_target
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
@@ -61,7 +62,7 @@ def fit_posterior(options) -> int:
     if options.steps < 4:
         raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
     keep_compiled()
-    target = _target(options)
+    target = _target(options, best_target)
     with progress(options, options.steps, "step") as report:
         made = fit(
             target,
@@ -96,7 +97,7 @@ def diagnose_draws(options) -> int:
     return _report(options, diagnose(what, target, scores, _reference(options, target)), {})
 
 
-def _target(options) -> Target:
+def _target(options, make=from_numpyro) -> Target:
     data = arrays_of(options.data, "--data", limit=False) if options.data else {}
     arguments: tuple = ()
     if options.model.startswith(EXAMPLE):
@@ -109,7 +110,7 @@ def _target(options) -> Target:
     with warnings.catch_warnings(record=True) as caught, jax.enable_x64():
         warnings.simplefilter("always")
         try:
-            target = from_numpyro(model, *arguments, seed=options.seed, **data)
+            target = make(model, *arguments, seed=options.seed, **data)
         except TypeError as error:
             there = f"--data has: {', '.join(data) or 'nothing'}"
             raise ValueError(f"model {short(options.model)!r}: {short(error)}; {there}.") from error

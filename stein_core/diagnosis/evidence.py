@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.density import in_precision_of, log_densities
 from stein_core.errors import short
 from stein_core.facts import Facts
-from stein_core.fitting import Fit, in_precision_of, log_densities
+from stein_core.fitting import Fit
 from stein_core.registry import METHODS, Registry
 from stein_core.types import Target
 
@@ -172,6 +173,8 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     Raises:
         ValueError: a shape that does not fit, a row that is not finite, or a site without values.
     """
+    if isinstance(what, Evidence):
+        return what
     if isinstance(what, Fit):
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stein_core.diagnosis.checks import NARROW, WIDE
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
 from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.types import Target
@@ -67,13 +68,18 @@ class Report:
         if self.ok:
             return "No sign of a wrong location or width."
         found = {name: each for name, each in self.findings.items() if each.wrong}
-        said = [
-            found[name].sentence for name in ("finite", "spread", "reference", "width", "location") if name in found
-        ][:2]
+        first = ("finite", "spread", "reference", "width", "location", "tails")
+        said = [found[name].sentence for name in first if name in found][:2]
         said = said or [each.sentence for each in found.values()][:2]
-        width = found.get("width") or found.get("stein_trace")
+        width = next((found[name] for name in ("reference", "width", "stein_trace", "tails") if name in found), None)
+        width = width if width and not NARROW <= width.value <= WIDE else None
         what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
         return f"These draws are {what}. {' '.join(said)}"
+
+    @property
+    def note(self) -> str:
+        """Return what is special about the fit, or ""."""
+        return self.made.note if self.made else ""
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -86,7 +92,7 @@ class Report:
         return sorted(rows, key=lambda row: -abs(math.log(max(row.get("sd ratio", 1.0), 1e-9))))
 
     def __str__(self) -> str:
-        lines = [self.verdict, ""]
+        lines = [self.verdict, *([f"Note: {self.note}"] if self.note else []), ""]
         for name, found in self.findings.items():
             mark = "wrong" if found.wrong else "ok"
             lines.append(f"{CHECKS[name].label:>14}  {mark:5}  {found.sentence}")
@@ -114,7 +120,9 @@ class Report:
             return bool(value) if isinstance(value, np.bool_) else value
 
         findings = {name: asdict(each) for name, each in self.findings.items()}
-        return plain({"verdict": self.verdict, "ok": self.ok, "findings": findings, "table": self.table})
+        return plain(
+            {"verdict": self.verdict, "note": self.note, "ok": self.ok, "findings": findings, "table": self.table}
+        )
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""
