@@ -51,6 +51,7 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
         unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
         root=found.root,
         note=found.note,
+        modes=found.modes,
     )
 
 

@@ -44,7 +44,7 @@ class Fit:
         draws: (n, d) thetas: of the mixture of guides, or the particles of a method of points.
         log_q: (n,) log density of the mixture at the draws, normalised; None for points.
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
-        frame: where it ended, in z.
+        frame: where it ended, in z; None if only its particles are known.
         history: round, step, step size and metrics of each look.
         rounds: how often coordinates were found.
         consistent: whether the fit found the means and spreads that the last coordinates say.
@@ -56,7 +56,7 @@ class Fit:
     draws: np.ndarray
     log_q: np.ndarray | None
     recipe: Recipe
-    frame: Frame
+    frame: Frame | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     rounds: int = 1
     consistent: bool = True
@@ -151,7 +151,7 @@ def fit(
             changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
             recipe = Recipe(spec, chosen, seed, changes)
             frame = _run(recipe, steps, history, number, tell)
-            z, log_q = _draws(recipe, frame, seed)
+            z, log_q = _draws(recipe, frame.particles, seed)
             if coordinates == "raw":
                 moved = False
                 break
@@ -227,15 +227,36 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable,
     return frame
 
 
-def _draws(recipe: Recipe, frame: Frame, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+def _draws(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Return draws (n, d) in z, and their log densities (n,) under the mixture; None for points."""
     spec = recipe.spec
-    if not spec.has_density:
-        return np.asarray(frame.locations, float), None
     guide = problem_of(spec, target_of(spec), arguments_of(recipe.knobs)).guide
-    key, psi = jax.random.key(seed), jnp.asarray(frame.particles, float)
+    psi = jnp.asarray(particles, float)
+    if not spec.has_density:
+        return np.asarray(guide.location(psi), float), None
     which = jnp.arange(DRAWS) % len(psi)  # as many of each guide
-    eps = jax.random.normal(key, (DRAWS, spec.dim + guide.noise))
+    eps = jax.random.normal(jax.random.key(seed), (DRAWS, spec.dim + guide.noise))
     z = jax.vmap(guide.sample)(psi[which], eps)
     log_q = jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
     return np.asarray(z), np.asarray(log_q)
+
+
+def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0) -> Fit:
+    """Return what a run has reached as a Fit, to diagnose it.
+
+    Args:
+        recipe: of the run, with the knobs that it has now.
+        particles: (m, p) of its frame.
+        seed: of the draws from the mixture.
+
+    Raises:
+        ValueError: particles of another shape, or that are not finite.
+    """
+    particles, spec = np.asarray(particles, float), recipe.spec
+    with jax.enable_x64():
+        problem = problem_of(spec, target_of(spec), arguments_of(recipe.knobs))
+        size = problem.guide.init(jnp.zeros((1, spec.dim))).shape[1]
+        if particles.ndim != 2 or particles.shape[1] != size or not len(particles) or not np.isfinite(particles).all():
+            raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")
+        draws, log_q = _draws(recipe, particles, seed)
+    return Fit(problem.target, draws, log_q, recipe)

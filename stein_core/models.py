@@ -191,6 +191,7 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         root=start.root,
         data=arrays or None,
         remake=remake,
+        modes=start.modes,
         note=" ".join(text for text in (start.note, doubt) if text),
     )
     return target, sites

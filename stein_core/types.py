@@ -67,6 +67,20 @@ class Functions(NamedTuple):
     axes: tuple[tuple[float, float, str], ...] = ()
 
 
+class Mode(NamedTuple):
+    """A local maximum of a density.
+
+    Args:
+        place: (d,).
+        root: (d, d) R with R R^T the inverse of the curvature there.
+        share: its part of the mass of all modes, by Laplace's approximation.
+    """
+
+    place: np.ndarray
+    root: np.ndarray
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A posterior: a log density on R^d, and what is known about it. Two targets are equal only if they are one object.
@@ -91,6 +105,7 @@ class Target:
         unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
         root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
+        modes: local maxima that the search for the start has found, the highest first, if a normal fits there.
     """
 
     log_density: Callable[[Array], Array]
@@ -113,6 +128,7 @@ class Target:
     unconstrain: Callable[[dict[str, Array]], Array] | None = None
     root: np.ndarray | None = None
     note: str = ""
+    modes: tuple[Mode, ...] = ()
 
     @cached_property
     def entry(self) -> Entry:

@@ -11,10 +11,11 @@ import numpyro.distributions as dist
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
+from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
 from stein_core.decentring import funnels
 from stein_core.diagnosis.evidence import implied
 from stein_core.diagnosis.functionals import control_functionals
+from stein_core.fitting import fit_of
 from stein_core.models import ModelWarning
 from stein_core.recipe import Recipe
 
@@ -170,7 +171,7 @@ def test_a_report_is_one_page_that_loads_nothing_and_escapes_names(tmp_path):
     report = diagnose(x, target)
     page = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == page and "&lt;script&gt;a" in page
-    assert "<script" not in page and "href" not in page and "src=" not in page and "<svg" in page
+    assert "<script" not in page and "href" not in page and "src=" not in page and 'class="bars"' in page
     assert json.loads(report.to_json())["verdict"] == report.verdict
     assert report.plot()._repr_svg_().startswith("<svg")
 
@@ -392,3 +393,47 @@ def test_a_target_made_in_float32_is_fitted_in_float32_and_says_so():
     made = fit(target, method="vi", steps=400, progress=False)
     assert made.note == "The target was made in float32, and is fitted in float32."
     np.testing.assert_allclose([made.draws.mean(), made.draws.std()], [2.0, 3.0], atol=0.3)
+
+
+def two_normals(theta):
+    """Return the log density of 0.7 N(-4, 1) + 0.3 N(4, 1) in each of the first coordinate, N(0, 1) in the second."""
+    x = theta[0]
+    mixed = jnp.logaddexp(jnp.log(0.7) - 0.5 * (x + 4) ** 2, jnp.log(0.3) - 0.5 * (x - 4) ** 2)
+    return mixed - 0.5 * theta[1] ** 2
+
+
+def test_a_mode_that_no_draw_has_seen_is_named_with_its_mass():
+    target = from_density(two_normals, np.array([-3.0, 0.0]), ("x", "y"))
+    assert [round(mode.share, 2) for mode in target.modes] == [0.7, 0.3]
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(2000, 2)) - [4.0, 0.0]
+    both = one + np.outer(rng.uniform(size=2000) < 0.3, [8.0, 0.0])
+    found = diagnose(one, target).findings["modes"]
+    assert found.wrong and found.value == pytest.approx(0.3, abs=0.01) and "one has x = 4" in found.sentence
+    report = diagnose(both, target)
+    assert not report.findings["modes"].wrong and report.ok
+
+
+def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noqa: F811
+    spec = Spec("correlated", method="svgd", capacity=16)
+    recipe = Recipe(spec, {"method.particles": 10, "target.rho": 0.5} if "target.rho" in spec.knobs() else {})
+    frame = collect(recipe, 20, measure=("stein_trace",))[-1]
+    made = fit_of(recipe, frame.particles)
+    assert diagnose(made).findings["stein_trace"].value == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe.to_dict()))
+    np.savez(tmp_path / "run.npz", particles=frame.particles)
+    code, out, _ = run("diagnose", tmp_path / "run.npz", "--model", tmp_path / "recipe.json", "--json")
+    assert json.loads(out)["findings"]["stein_trace"]["value"] == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
+    with pytest.raises(ValueError, match=r"shape \(10, 3\); allowed: \(m, 2\)"):
+        fit_of(recipe, np.zeros((10, 3)))
+
+
+def test_a_report_draws_the_law_and_what_a_reference_says():
+    x = normal(500)
+    report = diagnose(0.7 * (x - MEAN) + MEAN, scores=0.7 * scores_of(x), reference=normal(500, 1))
+    page = report.to_html()
+    assert page.count("<circle") == 2 * 3 * 150 and "ranks of x3" in page and "href" not in page
+    ranks = np.array(report.to_dict()["against"]["ranks"])
+    assert ranks.shape == (3, 20) and (ranks.sum(axis=1) == 500).all() and (ranks[:, [0, -1]] < 13).all()
+    lawful = Report(replace(report.evidence, law=0.25, chains=0), report.findings)
+    assert 'class="law"' in lawful.to_html() and 'class="law"' not in page and "dashed line is 0.50" in lawful.to_html()

@@ -112,6 +112,7 @@ def rows_of(name: str, labels: list[str], with_nuts: bool, keep: str | None = No
         }
     for label, make in ways.items():
         seen, seconds = kept(keep and Path(keep, f"{name} {label}.npz"), make)
+        seen = replace(seen, modes=target.modes or None)
         yield row_of(name, label, target, seen, reference, seconds)
 
 
@@ -127,7 +128,7 @@ def kept(path: Path | None, make: Callable[[], Evidence]) -> tuple[Evidence, flo
     seconds = time.perf_counter() - began
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        known = {field.name: getattr(seen, field.name) for field in fields(Evidence)}
+        known = {field.name: getattr(seen, field.name) for field in fields(Evidence) if field.name != "modes"}
         np.savez_compressed(path, seconds=seconds, **{key: each for key, each in known.items() if each is not None})
     return seen, seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import chdtri, ndtri
 
 from stein_core.diagnosis.evidence import CHECKS, FLAT, LARGEST, Evidence, Finding
 from stein_core.diagnosis.functionals import MOST, control_functionals
@@ -16,13 +16,14 @@ NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wr
 CERTAIN = 2.5  # standard errors beside that, for one number
 FALSE = 0.01  # chance that the largest of many numbers is called wrong by chance
 ROWS = 5  # draws for each test function: fewer leave the regression to chance
+SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
 K_HAT = 0.7  # Vehtari et al. 2024
 R_HAT = 1.05
 
 
 def _certain(d: int) -> float:
     """Return how many standard errors the largest of 2 d numbers may be off by chance (Bonferroni)."""
-    return float(norm.isf(FALSE / (4 * d)))
+    return -float(ndtri(FALSE / (4 * d)))
 
 
 def _worst(names, values, by) -> tuple[str, float]:
@@ -101,6 +102,27 @@ def tails(seen: Evidence) -> Finding | None:
     )
     each = {key: float(one) for key, one in zip(seen.names, ratio)}
     return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each)
+
+
+@CHECKS.register("modes", label="Modes", reference="Laplace's approximation", needs=("modes",))
+def modes(seen: Evidence) -> Finding | None:
+    """Are there draws at every mode that the search for the start has found? Small ones are left out."""
+    there, lost = [], []
+    for mode in seen.modes:
+        if mode.share < SMALL:
+            continue
+        z = np.linalg.solve(mode.root, (seen.draws - mode.place).T)
+        near = float((np.sum(z**2, axis=0) < chdtri(seen.d, 0.01)).mean())
+        (lost if near < SMALL * mode.share else there).append(mode)
+    if len(there) + len(lost) < 2:
+        return None
+    mass = float(sum(mode.share for mode in lost))
+    text = f"{len(there) + len(lost)} modes were found from several starts."
+    if lost:
+        far = lost[0].place - seen.draws.mean(axis=0)
+        name, value = _worst(seen.names, lost[0].place, np.abs(far / seen.draws.std(axis=0)))
+        text += f" {len(lost)} have no draws, about {mass:.0%} of the mass: one has {name} = {value:.3g}."
+    return Finding(mass, 0.0, 0.0, bool(lost), text)
 
 
 @CHECKS.register("reference", label="Reference", reference="-", needs=("reference",))

@@ -17,7 +17,7 @@ from stein_core.errors import short
 from stein_core.facts import Facts
 from stein_core.fitting import Fit
 from stein_core.registry import METHODS, Registry
-from stein_core.types import Target
+from stein_core.types import Mode, Target
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
 LARGEST = 400  # coordinates, above which no matrix of them is made
@@ -67,6 +67,7 @@ class Evidence:
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
         reference: (k, d) draws that are right, of a long run of NUTS say; or None.
+        modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
     draws: np.ndarray
@@ -77,6 +78,7 @@ class Evidence:
     chains: int = 1
     law: float = math.nan
     reference: np.ndarray | None = None
+    modes: tuple[Mode, ...] | None = None
 
     @property
     def usable(self) -> np.ndarray | None:
@@ -179,7 +181,8 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
         law = _law(what) if chains == 0 else math.nan
-        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law)
+        modes = what.target.modes or None
+        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law, modes=modes)
     draws, chains = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):
@@ -188,7 +191,7 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     names = target.coordinates if target else tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
-        return Evidence(draws, names, scores, log_p, None, chains)
+        return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
     if scores is not None:
         scores = np.asarray(scores, float).reshape(-1, draws.shape[1])
         if scores.shape != draws.shape:
