@@ -188,6 +188,9 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     np.savez(tmp_path / "narrow.npz", draws=0.6 * theta)
     code, out, _ = run("diagnose", tmp_path / "right.npz")
     assert code == 0 and out.startswith("No sign")
+    (tmp_path / "mine.csv").write_text("height,slope\n" + "".join(f"{x},1.0\n" for x in theta[:, 0]))
+    code, out, _ = run("diagnose", tmp_path / "mine.csv")
+    assert code == 0 and "All draws have the same slope." in out
     code, out, _ = run("diagnose", tmp_path / "narrow.npz", "--model", "gaussian", "--json")
     assert code == 4 and json.loads(out)["findings"]["width"]["value"] == pytest.approx(0.6, rel=0.15)
     np.savez(tmp_path / "odd.npz", draws=np.array([{}, {}], dtype=object))

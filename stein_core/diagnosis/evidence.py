@@ -183,12 +183,12 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         law = _law(what) if chains == 0 else math.nan
         modes = what.target.modes or None
         return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law, modes=modes)
-    draws, chains = _draws(what, target)
+    draws, chains, named = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):
         column = int(np.flatnonzero(~np.isfinite(draws[bad[0]]))[0])
         raise ValueError(f"draws: row {bad[0]}, column {column} is {draws[bad[0], column]}; allowed: finite numbers.")
-    names = target.coordinates if target else tuple(f"x{i + 1}" for i in range(draws.shape[1]))
+    names = target.coordinates if target else named or tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
         return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
@@ -199,8 +199,8 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     return Evidence(draws, names, scores, None, None, chains)
 
 
-def _draws(what, target) -> tuple[np.ndarray, int]:
-    """Return draws (n, d) and the number of chains."""
+def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
+    """Return draws (n, d), the number of chains, and the names of the columns if the draws have names."""
     posterior = getattr(what, "posterior", None)
     if posterior is not None:  # InferenceData
         known = {str(name): np.asarray(posterior[name].values, float) for name in posterior.data_vars}
@@ -216,17 +216,25 @@ def _draws(what, target) -> tuple[np.ndarray, int]:
         table = table.reshape(-1, table.shape[-1])
         if target is not None and table.shape[1] != target.dim:
             raise ValueError(f"draws have {table.shape[1]} columns; {target} has {target.dim} coordinates.")
-        return table, chains
+        return table, chains, None
     if target is None or target.unconstrain is None:
         columns = [values.reshape(len(values), -1) for values in what.values()]
-        return np.concatenate(columns, axis=1), chains
+        if len({len(each) for each in columns}) > 1:
+            sizes = ", ".join(f"{name} {len(each)}" for name, each in zip(what, columns))
+            raise ValueError(f"the sites have different numbers of draws: {sizes}; allowed: the same of each.")
+        names = tuple(
+            name + (str(list(place)) if place else "")
+            for name, values in what.items()
+            for place in np.ndindex(*values.shape[1:])
+        )
+        return np.concatenate(columns, axis=1), chains, names
     with in_precision_of(target):
         try:
             rows = {name: jnp.asarray(values, float) for name, values in what.items()}
             theta = jax.jit(jax.vmap(target.unconstrain))(rows)
         except KeyError as error:
             raise ValueError(f"draws have no values of {short(error)}; there are: {', '.join(what)}.") from None
-    return np.asarray(theta), chains
+    return np.asarray(theta), chains, None
 
 
 def _law(fit: Fit) -> float:

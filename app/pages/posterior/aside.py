@@ -20,6 +20,10 @@ CSS = """
 .prose th:first-child, .prose td:first-child { text-align: left; overflow-wrap: anywhere; }
 .prose p { margin: 0; }
 """
+CARD = {
+    "flex": "0 1 340px", "min-width": "min(100%, 300px)", "border": "1px solid var(--mui-palette-line-main)",
+    "border-radius": "8px", "padding": "10px", "background": "var(--mui-palette-surface-main)",
+}  # fmt: skip
 MOST = 12  # rows of a table
 NUTS = "nuts"
 ROW = {"margin": (2, 0), "sizing_mode": "stretch_width"}

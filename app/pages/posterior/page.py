@@ -10,10 +10,12 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
+from app.pages.posterior.aside import CARD, NUTS, rows, verdict
 from app.pages.posterior.aside import CSS as ASIDE
-from app.pages.posterior.aside import NUTS, rows, verdict
 from app.pages.posterior.choice import LINK, WAYS, Choice, has_scores, posteriors
 from app.pages.posterior.jobs import RUN, PosteriorJob
+from app.pages.posterior.tables import CSS as TABLES
+from app.pages.posterior.tables import tables
 from app.server.jobs import JOBS
 from app.ui import link
 from app.ui.colours import look_of
@@ -88,6 +90,13 @@ class PosteriorPage:
         )
         self.files = pmui.Row(page, numbers, margin=0)
         self.aside = pmui.Column(self.verdict, self.further, self.files, visible=False, margin=0, styles=CARD)
+        self.measured = Text(
+            html=tables(),
+            stylesheets=[TABLES, WIDE],
+            sizing_mode="stretch_width",
+            margin=(16, 0),
+            styles=MIDDLE_OF_PAGE,
+        )
         self.sidebar = []
         controls = pmui.FlexBox(
             self.posterior, self.way, self.run, self.stop, self.bar, self.reading, self.file, align_items="center"
@@ -96,6 +105,7 @@ class PosteriorPage:
             pn.Column(
                 pn.Column(controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
                 pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=MIDDLE_OF_PAGE, margin=(8, 16)),
+                pn.Column(self.measured, margin=(8, 16), styles=MIDDLE_OF_PAGE),
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
             )
@@ -282,9 +292,5 @@ class PosteriorPage:
         return next((label for label, name in posteriors().items() if name == target), target)
 
 
-CARD = {
-    "flex": "0 1 340px", "min-width": "min(100%, 300px)", "border": "1px solid var(--mui-palette-line-main)",
-    "border-radius": "8px", "padding": "10px", "background": "var(--mui-palette-surface-main)",
-}  # fmt: skip
 WIDE = ".prose > * { max-width: none; }"
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}
