@@ -189,6 +189,11 @@ class Shell:
         query = dict(parse_qsl(link.removeprefix("?")))
         self.turn_to(page_of(query), query, push=True)
 
+    def diagnose(self, runs: list[tuple]):
+        """Show page "Your posterior" with these runs of a stage, see `app.stage.hand_over.runs_of`."""
+        self.turn_to("posterior")
+        self.pages["posterior"].check(runs)
+
     def turn_to(self, key: str, query: dict[str, str] | None = None, push: bool = True):
         """Show another page, or another link of this one.
 

@@ -76,6 +76,7 @@ def precondition(target: Target, kind: str) -> Target:
         covariance=None if diagonal else covariance,
         log_normalizer=target.log_normalizer,
         root=None,
+        modes=(),
         functions=functions
         and functions._replace(
             outputs=lambda z, x: functions.outputs(back(z), x),

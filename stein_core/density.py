@@ -1,4 +1,4 @@
-"""A target of a plain log density."""
+"""A target of a plain log density; log densities and scores of any target."""
 
 from __future__ import annotations
 
@@ -51,4 +51,23 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
         unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
         root=found.root,
         note=found.note,
+        modes=found.modes,
     )
+
+
+def log_densities(target: Target, draws: np.ndarray, batch: int = 500) -> tuple[np.ndarray, np.ndarray]:
+    """Return log densities (n,) and scores (n, d) of a target at draws (n, d)."""
+    with in_precision_of(target):
+        both = jax.jit(lambda rows: jax.lax.map(jax.value_and_grad(target.log_density), rows, batch_size=batch))
+        values, slopes = both(jnp.asarray(draws, float))
+    return np.asarray(values, float), np.asarray(slopes, float)
+
+
+def in_precision_of(target: Target):
+    """Return a context in which JAX computes in float64, or in float32 if the target was recorded in it."""
+    with jax.enable_x64():
+        try:
+            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), float))
+        except TypeError:
+            return jax.enable_x64(False)
+    return jax.enable_x64()

@@ -15,8 +15,9 @@ from tqdm import tqdm
 from stein_core.assembly import arguments_of, problem_of
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.coordinates import in_raw, precondition, root_of
-from stein_core.errors import unknown
-from stein_core.models import from_numpyro
+from stein_core.decentring import best_target
+from stein_core.density import in_precision_of, log_densities
+from stein_core.errors import short, unknown
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
 from stein_core.runner import Stepper
@@ -25,6 +26,7 @@ from stein_core.types import Frame, Target
 
 STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
 DRAWS = 4000  # of a mixture
+MOST_DIMS = 2000  # coordinates, above which no covariance of them is made
 ROUNDS = 4  # of new coordinates, at most
 FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
 DEFAULTS = {
@@ -42,22 +44,24 @@ class Fit:
         draws: (n, d) thetas: of the mixture of guides, or the particles of a method of points.
         log_q: (n,) log density of the mixture at the draws, normalised; None for points.
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
-        frame: where it ended, in z.
+        frame: where it ended, in z; None if only its particles are known.
         history: round, step, step size and metrics of each look.
         rounds: how often coordinates were found.
         consistent: whether the fit found the means and spreads that the last coordinates say.
         seconds: that it took.
+        note: what is doubtful or special about target and fit, or "".
     """
 
     target: Target
     draws: np.ndarray
     log_q: np.ndarray | None
     recipe: Recipe
-    frame: Frame
+    frame: Frame | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     rounds: int = 1
     consistent: bool = True
     seconds: float = 0.0
+    note: str = ""
 
     @property
     def values(self) -> dict[str, np.ndarray]:
@@ -92,7 +96,8 @@ def fit(
 ) -> Fit:
     """Fit a posterior with a Stein method, in float64 if the target allows that.
 
-    A Target that `from_numpyro` has made in float32 stays in float32.
+    A Target that `from_numpyro` has made in float32 stays in float32; `Fit.note` then says so. A model of which
+    `from_numpyro` says that the mode is no place to start is decentred if that helps, see `decentring.best_target`.
 
     The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
     other means or spreads than these coordinates say, they are found anew from its draws, at most three times.
@@ -113,15 +118,25 @@ def fit(
         The Fit.
 
     Raises:
-        ValueError: a wrong name or value; a model without a start, see `from_numpyro`; a run that diverges.
+        ValueError: a wrong name or value; a model without a start, see `from_numpyro`; a run that diverges; a
+            target with more coordinates than a covariance is made of, unless coordinates are raw.
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     began = time.perf_counter()
     with jax.enable_x64():
         target = _target(model, arguments, keywords, seed)
+    if target.dim > MOST_DIMS and coordinates != "raw":
+        raise ValueError(
+            f"the target has {target.dim} coordinates; coordinates = {short(coordinates)!r} needs their covariance. "
+            f"Allowed: at most {MOST_DIMS}, or coordinates = 'raw'."
+        )
+    note = target.note
     with in_precision_of(target):
-        known = target if target.root is not None else replace(target, root=np.diag(target.scale))
+        if not jax.config.jax_enable_x64:
+            note = f"{note} The target was made in float32, and is fitted in float32.".strip()
+        whole = target.root is not None or coordinates == "raw"
+        known = target if whole else replace(target, root=np.diag(target.scale))
         chosen = DEFAULTS.get(method, {"method.particles": 20}) | dict(knobs or {})
         count = chosen["method.particles"] if particles is None else particles
         chosen["method.particles"] = whole_number("method.particles", count, 1, MAX_CAPACITY)
@@ -136,12 +151,15 @@ def fit(
             changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
             recipe = Recipe(spec, chosen, seed, changes)
             frame = _run(recipe, steps, history, number, tell)
-            z, log_q = _draws(recipe, frame, seed)
+            z, log_q = _draws(recipe, frame.particles, seed)
+            if coordinates == "raw":
+                moved = False
+                break
             mean, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T))
             eigen = np.sqrt(np.clip(np.linalg.eigvalsh(cov), 0.0, None))
             moved = np.abs(mean).max() > FAR or eigen.max() > APART or eigen.min() < 1 / APART
             wide = len(z) > 2 * target.dim and eigen.min() > 1e-3
-            if not moved or coordinates == "raw" or number == ROUNDS or not wide or log_q is None:
+            if not moved or number == ROUNDS or not wide or log_q is None:
                 break
             root, center = root_of(known, coordinates), np.asarray(known.center, float)
             new = root @ np.linalg.cholesky(cov)
@@ -154,8 +172,9 @@ def fit(
                 covariance=None,
             )
         tell(number * steps, number * steps)
-        theta = in_raw(known, coordinates, z)
-        volume = np.linalg.slogdet(root_of(known, coordinates))[1]
+        theta, volume = z, 0.0
+        if coordinates != "raw":
+            theta, volume = in_raw(known, coordinates, z), np.linalg.slogdet(root_of(known, coordinates))[1]
     return Fit(
         target,
         theta,
@@ -166,31 +185,14 @@ def fit(
         number,
         not moved,
         time.perf_counter() - began,
+        note,
     )
-
-
-def log_densities(target: Target, draws: np.ndarray, batch: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Return log densities (n,) and scores (n, d) of a target at draws (n, d)."""
-    with in_precision_of(target):
-        both = jax.jit(lambda rows: jax.lax.map(jax.value_and_grad(target.log_density), rows, batch_size=batch))
-        values, slopes = both(jnp.asarray(draws, float))
-    return np.asarray(values, float), np.asarray(slopes, float)
-
-
-def in_precision_of(target: Target):
-    """Return a context in which JAX computes in float64, or in float32 if the target was recorded in it."""
-    with jax.enable_x64():
-        try:
-            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), float))
-        except TypeError:
-            return jax.enable_x64(False)
-    return jax.enable_x64()
 
 
 def _target(model, arguments, keywords, seed) -> Target:
     if isinstance(model, str):
         return target_of(Spec(TARGETS[model].name, method="svgd"))
-    return model if isinstance(model, Target) else from_numpyro(model, *arguments, seed=seed, **keywords)
+    return model if isinstance(model, Target) else best_target(model, *arguments, seed=seed, **keywords)
 
 
 def _bar(on: bool) -> Callable[[int, int], None]:
@@ -225,15 +227,36 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable,
     return frame
 
 
-def _draws(recipe: Recipe, frame: Frame, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+def _draws(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Return draws (n, d) in z, and their log densities (n,) under the mixture; None for points."""
     spec = recipe.spec
-    if not spec.has_density:
-        return np.asarray(frame.locations, float), None
     guide = problem_of(spec, target_of(spec), arguments_of(recipe.knobs)).guide
-    key, psi = jax.random.key(seed), jnp.asarray(frame.particles, float)
+    psi = jnp.asarray(particles, float)
+    if not spec.has_density:
+        return np.asarray(guide.location(psi), float), None
     which = jnp.arange(DRAWS) % len(psi)  # as many of each guide
-    eps = jax.random.normal(key, (DRAWS, spec.dim + guide.noise))
+    eps = jax.random.normal(jax.random.key(seed), (DRAWS, spec.dim + guide.noise))
     z = jax.vmap(guide.sample)(psi[which], eps)
     log_q = jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
     return np.asarray(z), np.asarray(log_q)
+
+
+def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0) -> Fit:
+    """Return what a run has reached as a Fit, to diagnose it.
+
+    Args:
+        recipe: of the run, with the knobs that it has now.
+        particles: (m, p) of its frame.
+        seed: of the draws from the mixture.
+
+    Raises:
+        ValueError: particles of another shape, or that are not finite.
+    """
+    particles, spec = np.asarray(particles, float), recipe.spec
+    with jax.enable_x64():
+        problem = problem_of(spec, target_of(spec), arguments_of(recipe.knobs))
+        size = problem.guide.init(jnp.zeros((1, spec.dim))).shape[1]
+        if particles.ndim != 2 or particles.shape[1] != size or not len(particles) or not np.isfinite(particles).all():
+            raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")
+        draws, log_q = _draws(recipe, particles, seed)
+    return Fit(problem.target, draws, log_q, recipe)

@@ -22,7 +22,7 @@ from stein_core.recorded import Recorded, unique
 from stein_core.starts import find_start
 from stein_core.types import Target
 
-_one_at_a_time = threading.Lock()
+one_at_a_time = threading.Lock()
 
 
 class ModelWarning(UserWarning):
@@ -87,7 +87,7 @@ def numpyro_density(model, example: tuple):
         )
         return theta
 
-    with _one_at_a_time:
+    with one_at_a_time:
         start = jax.eval_shape(draw)  # only its shape: JAX would keep a program for each operation
         with jax.default_matmul_precision("highest"):
             run = Recorded(lambda both: -potential_energy(model, both[1], {}, unflatten(both[0])), (start, example))
@@ -140,7 +140,7 @@ def _name(model) -> str:
 
 
 def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
-    with _one_at_a_time:
+    with one_at_a_time:
         example, sites = _sites(model, args, kwargs)
 
         def constrain(theta):
@@ -191,6 +191,7 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         root=start.root,
         data=arrays or None,
         remake=remake,
+        modes=start.modes,
         note=" ".join(text for text in (start.note, doubt) if text),
     )
     return target, sites

@@ -12,9 +12,11 @@ from numpyro.infer import MCMC, NUTS
 from scipy.optimize import minimize
 
 from stein_core.pieces import resting
+from stein_core.types import Mode
 
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
+MOST = 2000  # coordinates
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
 WARMUP = SAMPLES = 400  # steps of NUTS
 REJECTED = 1e100  # value of a point without a finite density: SciPy's line search cannot take infinity
@@ -27,12 +29,14 @@ class Start(NamedTuple):
         center, scale: (d,) location and standard deviations.
         root: (d, d) R with R R^T the covariance of Laplace's approximation, or of the draws.
         note: why they are not those of Laplace's approximation, or "".
+        modes: see `Target.modes`.
     """
 
     center: np.ndarray
     scale: np.ndarray
     root: np.ndarray
     note: str = ""
+    modes: tuple[Mode, ...] = ()
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -55,9 +59,13 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
         seed: of the uniform draws, of the comparison and of NUTS.
 
     Raises:
-        ValueError: the density or its gradient is finite at none of the points.
+        ValueError: the density or its gradient is finite at none of the points; more than `MOST` coordinates.
     """
     dim, rng = drawn.shape[1], np.random.default_rng(seed)
+    if dim > MOST:
+        raise ValueError(
+            f"the density has {dim} coordinates; allowed: at most {MOST}, since the start needs all second derivatives."
+        )
     compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
 
     @resting
@@ -78,7 +86,7 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     modes = [mode for mode in found if mode.root is not None]
     best = min(modes, key=lambda mode: mode.value, default=None)
     if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
-        return Start(best.theta, np.linalg.norm(best.root, axis=1), best.root)
+        return Start(best.theta, np.linalg.norm(best.root, axis=1), best.root, modes=_shares(modes))
     why = (
         "the normal approximation there is far from the density"
         if best
@@ -95,7 +103,7 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     )
 
 
-class _Mode(NamedTuple):
+class _Found(NamedTuple):
     """A point where the search ended.
 
     Args:
@@ -121,7 +129,7 @@ def _hessian(log_density, theta):
     return lambda at: np.asarray(compiled(jnp.asarray(at, theta.dtype)), float)
 
 
-def _descend(evaluate, hessian, theta) -> _Mode:
+def _descend(evaluate, hessian, theta) -> _Found:
     """Minimise: L-BFGS finds the way, then Newton steps, which do not depend on the units of a coordinate."""
     theta = minimize(evaluate, theta, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
     value, slope = evaluate(theta)
@@ -129,7 +137,7 @@ def _descend(evaluate, hessian, theta) -> _Mode:
     for _ in range(50):
         curvature = hessian(theta)
         if not np.isfinite(curvature).all():
-            return _Mode(theta, value, None)
+            return _Found(theta, value, None)
         unit = 1.0 / np.sqrt(np.maximum(np.abs(np.diagonal(curvature)), 1e-16))
         values, vectors = np.linalg.eigh(curvature * np.outer(unit, unit))
         root = unit[:, None] * vectors / np.sqrt(values) if values[0] > 1e-10 else None
@@ -143,7 +151,18 @@ def _descend(evaluate, hessian, theta) -> _Mode:
         else:
             break
         theta, value, slope = theta + fraction * step, new_value, new_slope
-    return _Mode(theta, value, root)
+    return _Found(theta, value, root)
+
+
+def _shares(found: list[_Found]) -> tuple[Mode, ...]:
+    """Return the different ones of these modes, the highest first, with their shares of the mass."""
+    apart: list[_Found] = []
+    for one in sorted(found, key=lambda one: one.value):
+        if all(np.linalg.norm(np.linalg.solve(other.root, one.theta - other.theta)) > 1 for other in apart):
+            apart.append(one)
+    logs = np.array([np.linalg.slogdet(one.root)[1] - one.value for one in apart])
+    shares = np.exp(logs - logs.max())
+    return tuple(Mode(one.theta, one.root, float(share)) for one, share in zip(apart, shares / shares.sum()))
 
 
 def _spread_of_weights(evaluate, mode, rng) -> float:

@@ -83,6 +83,20 @@ class Functions(NamedTuple):
     points: Callable[[Array], Points] | None = None
 
 
+class Mode(NamedTuple):
+    """A local maximum of a density.
+
+    Args:
+        place: (d,).
+        root: (d, d) R with R R^T the inverse of the curvature there.
+        share: its part of the mass of all modes, by Laplace's approximation.
+    """
+
+    place: np.ndarray
+    root: np.ndarray
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A posterior: a log density on R^d, and what is known about it. Two targets are equal only if they are one object.
@@ -109,6 +123,7 @@ class Target:
         start: (key, n) -> (n, d) points at which particles start, for a model whose paper says where; None: normal
             around `center`. The knobs of the start scale and shift both.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
+        modes: local maxima that the search for the start has found, the highest first, if a normal fits there.
     """
 
     log_density: Callable[[Array], Array]
@@ -132,6 +147,7 @@ class Target:
     root: np.ndarray | None = None
     start: Callable[[Array, int], Array] | None = None
     note: str = ""
+    modes: tuple[Mode, ...] = ()
 
     @cached_property
     def entry(self) -> Entry:

@@ -11,8 +11,12 @@ import numpyro.distributions as dist
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
+from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
+from stein_core.decentring import funnels
 from stein_core.diagnosis.evidence import implied
+from stein_core.diagnosis.functionals import control_functionals
+from stein_core.fitting import fit_of
+from stein_core.models import ModelWarning
 from stein_core.recipe import Recipe
 
 COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, -0.2], [0.0, -0.2, 0.25]])
@@ -167,7 +171,7 @@ def test_a_report_is_one_page_that_loads_nothing_and_escapes_names(tmp_path):
     report = diagnose(x, target)
     page = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == page and "&lt;script&gt;a" in page
-    assert "<script" not in page and "href" not in page and "src=" not in page and "<svg" in page
+    assert "<script" not in page and "href" not in page and "src=" not in page and 'class="bars"' in page
     assert json.loads(report.to_json())["verdict"] == report.verdict
     assert report.plot()._repr_svg_().startswith("<svg")
 
@@ -184,6 +188,9 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     np.savez(tmp_path / "narrow.npz", draws=0.6 * theta)
     code, out, _ = run("diagnose", tmp_path / "right.npz")
     assert code == 0 and out.startswith("No sign")
+    (tmp_path / "mine.csv").write_text("height,slope\n" + "".join(f"{x},1.0\n" for x in theta[:, 0]))
+    code, out, _ = run("diagnose", tmp_path / "mine.csv")
+    assert code == 0 and "All draws have the same slope." in out
     code, out, _ = run("diagnose", tmp_path / "narrow.npz", "--model", "gaussian", "--json")
     assert code == 4 and json.loads(out)["findings"]["width"]["value"] == pytest.approx(0.6, rel=0.15)
     np.savez(tmp_path / "odd.npz", draws=np.array([{}, {}], dtype=object))
@@ -289,3 +296,147 @@ def test_coordinates_that_a_fit_contradicts_are_found_anew(coordinates):
     assert made.rounds > 1 and made.consistent
     np.testing.assert_allclose(made.draws.mean(axis=0), 0.0, atol=0.1)
     np.testing.assert_allclose(made.draws.std(axis=0), 1.0, rtol=0.1)
+
+
+def test_the_tails_check_leaves_right_draws_of_a_funnel_alone_and_sees_a_normal_fit_of_it():
+    """v ~ N(0, 1.5^2), x_i | v ~ N(0, e^v). The best normal with independent coordinates has an sd of v of
+    (2 + 2 / 4.5)^-1/2 = 0.64, and passes the two moments that `width` and `location` read."""
+
+    def scores_at(v, x):
+        each = np.exp(-v)[:, None] * x**2
+        return np.column_stack([-v / 1.5**2 + 0.5 * np.sum(each - 1, axis=1), -np.exp(-v)[:, None] * x])
+
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        v = 1.5 * rng.normal(size=2000)
+        x = np.exp(v / 2)[:, None] * rng.normal(size=(2000, 4))
+        assert not diagnose(np.column_stack([v, x]), scores=scores_at(v, x)).findings["tails"].wrong
+    sd = (2 + 2 / 4.5) ** -0.5
+    v, x = sd * rng.normal(size=4000), np.exp(-(sd**2) / 4) * rng.normal(size=(4000, 4))
+    found = diagnose(np.column_stack([v, x]), scores=scores_at(v, x)).findings
+    assert found["tails"].wrong and found["tails"].each["x1"] < 0.75 and not found["width"].wrong
+
+
+def test_the_tails_check_sees_draws_that_lie_far_out_where_scores_are_flat():
+    """The logarithm of a half-Cauchy scale has density sech(v) / pi, sd pi / 2 and bounded scores."""
+    rng = np.random.default_rng(0)
+    v = np.log(np.tan(np.pi / 2 * rng.uniform(size=4000)))
+    assert diagnose(v[:, None], scores=-np.tanh(v)[:, None]).ok
+    far = rng.uniform(size=4000) < 0.1
+    v = np.where(far, 5 + 0.5 * rng.normal(size=4000), 0.7 * v)
+    findings = diagnose(v[:, None], scores=-np.tanh(v)[:, None]).findings
+    assert not findings["width"].wrong and not findings["location"].wrong and findings["tails"].wrong
+    assert findings["tails"].value == pytest.approx(v.std() / (np.pi / 2), abs=0.05)
+    assert f"{v.mean() / (np.pi / 2):+.1f}" in findings["tails"].sentence
+
+
+@pytest.mark.parametrize("shift, factor", [(0.3, 1.0), (0.0, 0.6), (-1.0, 2.0)])
+def test_control_functionals_are_exact_but_for_their_ridge_on_a_normal_target_whatever_the_draws(shift, factor):
+    sd = np.sqrt(np.diagonal(COVARIANCE))
+    x = MEAN + shift * sd + factor * (normal(500) - MEAN)
+    found = control_functionals(x, scores_of(x), 500)
+    np.testing.assert_allclose(found.ratios, x.std(axis=0) / sd, rtol=0.03)
+    np.testing.assert_allclose(found.shifts, (x.mean(axis=0) - MEAN) / sd, atol=0.03)
+
+
+def test_the_scale_of_a_hierarchical_site_is_found_and_others_are_left_alone():
+    def model(y, x):
+        mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfCauchy(5))
+        with numpyro.plate("group", len(y)):
+            theta = numpyro.sample("theta", dist.Normal(mu, tau))
+        numpyro.sample("slope", dist.Normal(mu, 1.0))
+        numpyro.sample("log", dist.LogNormal(mu, tau))  # LocScaleReparam does not take it
+        numpyro.sample("y", dist.Normal(theta, tau), obs=y)
+
+    assert funnels(model, (np.arange(3.0), np.arange(3.0)), {}) == ("theta",)
+
+
+def test_more_coordinates_than_a_covariance_is_made_of_get_a_sentence():
+    wide = target_of(Spec("gaussian", 2, "vi"))
+    wide = replace(wide, center=np.zeros(10_000), scale=np.ones(10_000), coordinates=("x",) * 10_000, variance=None)
+    with pytest.raises(ValueError, match="10000 coordinates.*at most 2000, or coordinates = 'raw'"):
+        fit(wide, method="vi", progress=False)
+    with pytest.raises(ValueError, match="10000 coordinates; allowed: at most 2000"):
+        from_density(lambda x: -x @ x, np.zeros(10_000))
+
+
+@pytest.mark.long
+def test_centred_eight_schools_is_decentred_and_right():
+    """Against the posterior by quadrature: given mu and tau each theta is normal, so (mu, log tau) is a 2-D grid."""
+    y, errors = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+
+    def schools(y, errors):
+        mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfCauchy(5))
+        theta = numpyro.sample("theta", dist.Normal(mu, tau).expand([8]).to_event(1))
+        numpyro.sample("y", dist.Normal(theta, errors), obs=y)
+
+    mu, log_tau = np.meshgrid(np.linspace(-20, 30, 401), np.linspace(-12, 6, 721), indexing="ij")
+    variance = errors**2 + np.exp(2 * log_tau)[..., None]
+    log_p = -0.5 * np.sum((y - mu[..., None]) ** 2 / variance + np.log(variance), axis=-1)
+    log_p += -(mu**2) / 50 - np.log1p(np.exp(2 * log_tau) / 25) + log_tau
+    p = np.exp(log_p - log_p.max())
+    mean = [np.sum(p * each) / p.sum() for each in (mu, log_tau)]
+    sd = [np.sqrt(np.sum(p * (each - m) ** 2) / p.sum()) for each, m in zip((mu, log_tau), mean)]
+    with pytest.warns(ModelWarning, match=r"width of theta depends on other sites"):
+        made = fit(schools, y, errors, progress=False)
+    found = [made.values["mu"], np.log(made.values["tau"])]
+    for draws, m, s in zip(found, mean, sd):
+        assert abs(draws.mean() - m) < 0.1 * s and 0.85 < draws.std() / s < 1.15
+    assert diagnose(made).ok and "theta_decentered[0]" in made.target.coordinates and made.values["theta"].shape[1] == 8
+    assert "(site - loc) / scale is fitted" in made.note and "Note: The width of theta" in str(diagnose(made))
+
+
+@pytest.mark.long
+def test_a_target_made_in_float32_is_fitted_in_float32_and_says_so():
+    def model():
+        numpyro.sample("a", dist.Normal(2.0, 3.0))
+
+    with pytest.warns(ModelWarning):
+        target = from_numpyro(model)
+    made = fit(target, method="vi", steps=400, progress=False)
+    assert made.note == "The target was made in float32, and is fitted in float32."
+    np.testing.assert_allclose([made.draws.mean(), made.draws.std()], [2.0, 3.0], atol=0.3)
+
+
+def two_normals(theta):
+    """Return the log density of 0.7 N(-4, 1) + 0.3 N(4, 1) in each of the first coordinate, N(0, 1) in the second."""
+    x = theta[0]
+    mixed = jnp.logaddexp(jnp.log(0.7) - 0.5 * (x + 4) ** 2, jnp.log(0.3) - 0.5 * (x - 4) ** 2)
+    return mixed - 0.5 * theta[1] ** 2
+
+
+def test_a_mode_that_no_draw_has_seen_is_named_with_its_mass():
+    target = from_density(two_normals, np.array([-3.0, 0.0]), ("x", "y"))
+    assert [round(mode.share, 2) for mode in target.modes] == [0.7, 0.3]
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(2000, 2)) - [4.0, 0.0]
+    both = one + np.outer(rng.uniform(size=2000) < 0.3, [8.0, 0.0])
+    found = diagnose(one, target).findings["modes"]
+    assert found.wrong and found.value == pytest.approx(0.3, abs=0.01) and "one has x = 4" in found.sentence
+    report = diagnose(both, target)
+    assert not report.findings["modes"].wrong and report.ok
+
+
+def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noqa: F811
+    spec = Spec("correlated", method="svgd", capacity=16)
+    recipe = Recipe(spec, {"method.particles": 10, "target.rho": 0.5} if "target.rho" in spec.knobs() else {})
+    frame = collect(recipe, 20, measure=("stein_trace",))[-1]
+    made = fit_of(recipe, frame.particles)
+    assert diagnose(made).findings["stein_trace"].value == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe.to_dict()))
+    np.savez(tmp_path / "run.npz", particles=frame.particles)
+    code, out, _ = run("diagnose", tmp_path / "run.npz", "--model", tmp_path / "recipe.json", "--json")
+    assert json.loads(out)["findings"]["stein_trace"]["value"] == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
+    with pytest.raises(ValueError, match=r"shape \(10, 3\); allowed: \(m, 2\)"):
+        fit_of(recipe, np.zeros((10, 3)))
+
+
+def test_a_report_draws_the_law_and_what_a_reference_says():
+    x = normal(500)
+    report = diagnose(0.7 * (x - MEAN) + MEAN, scores=0.7 * scores_of(x), reference=normal(500, 1))
+    page = report.to_html()
+    assert page.count("<circle") == 2 * 3 * 150 and "ranks of x3" in page and "href" not in page
+    ranks = np.array(report.to_dict()["against"]["ranks"])
+    assert ranks.shape == (3, 20) and (ranks.sum(axis=1) == 500).all() and (ranks[:, [0, -1]] < 13).all()
+    lawful = Report(replace(report.evidence, law=0.25, chains=0), report.findings)
+    assert 'class="law"' in lawful.to_html() and 'class="law"' not in page and "dashed line is 0.50" in lawful.to_html()

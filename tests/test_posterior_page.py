@@ -10,7 +10,8 @@ import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
-from app.pages.posterior.page import WAYS, PosteriorPage
+from app.pages.posterior.choice import WAYS
+from app.pages.posterior.page import PosteriorPage
 
 
 class Frame(param.Parameterized):
@@ -35,6 +36,10 @@ def ended(page, timeout=200):
     return page
 
 
+def words(page) -> str:
+    return " ".join(row[0].html for row in page.further[1:])
+
+
 def npz(**arrays) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
@@ -44,13 +49,13 @@ def npz(**arrays) -> bytes:
 def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
     theta = np.random.default_rng(0).normal(size=(400, 3))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
-    assert ended(page).shown["ok"] is False and "too narrow" in page.text.html and "✕ No" in page.text.html
+    assert ended(page).shown["ok"] is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
     before = page.text.html
     page.upload(b"PK\x03\x04 no archive")
     assert ended(page).error.visible and "cannot be read" in page.error.object
     assert page.text.html == before  # nothing is lost
     page.upload(npz(draws=theta, scores=-theta))
-    assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.text.html
+    assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.verdict.html
     assert page.report.startswith("<!doctype html>") and "<script" not in page.report
     assert page.file.accept == ".npz,.csv,.nc"
 
@@ -66,11 +71,15 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
     assert page.shown["ok"] is False and page.link() == "posterior=correlated&way=few"
     page.fit(way="smi")
     ended(page)
+    assert page.shown["way"] == "few" and page.tried[0]["ok"] and "right: sd × 1.0" in words(page)
+    page.change("smi")  # it was measured: look at it
     assert page.shown["way"] == "smi" and page.shown["ok"] and [one["way"] for one in page.tried] == ["few"]
     page.fit(reference=True)
     ended(page)
     rows = page.shown["reference"]
-    assert len(rows) == 2 and all(abs(row["sd ratio"] - 1) < 0.15 for row in rows) and "Against NUTS" in page.text.html
+    assert (
+        len(rows) == 2 and all(abs(row["sd ratio"] - 1) < 0.15 for row in rows) and "Against NUTS" in page.verdict.html
+    )
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from app.server.folders import ASSETS
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.stage.choices import Choices
+from app.stage.hand_over import runs_of
 from app.stage.session import Session
 from app.stage.setup import Setup
 from app.stage.stage import ReadOuts, Stage
@@ -136,7 +137,8 @@ class Live:
         self.leave = pmui.IconButton(
             icon="close", description="Leave the lecture (P)", on_click=lambda event: self.lecture(False), visible=False
         )
-        self.exports = pmui.Row(self.fit, export, table, margin=0)
+        check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **QUIET)
+        self.exports = pmui.FlexBox(self.fit, export, table, check, align_items="center", margin=0)
 
     @classmethod
     def stops(cls) -> list[Setup]:
@@ -250,6 +252,11 @@ class Live:
             self.shell.copy_link(self.link_of(self.session.shown()[0]))
         else:
             self.shell.browser.copy(self.python())
+
+    def diagnose(self, event=None):
+        """Hand what is on screen to page "Your posterior"."""
+        if runs := runs_of(self.session):
+            self.shell.diagnose(runs)
 
     def python(self) -> str:
         """Return a script that repeats what is on screen, with a block for each method."""

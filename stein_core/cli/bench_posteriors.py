@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from dataclasses import replace
-from typing import Any, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
 from stein_core.cli.commands import check_out
-from stein_core.diagnosis import diagnose
+from stein_core.decentring import best_target
+from stein_core.diagnosis import Evidence, diagnose
+from stein_core.diagnosis.evidence import evidence_of
 from stein_core.diagnosis.reference import nuts
 from stein_core.errors import short, unknown
-from stein_core.experiments.posteriordb import POSTERIORS, posterior
+from stein_core.experiments.posteriordb import CENTRED, POSTERIORS, posterior
 from stein_core.fitting import fit
 from stein_core.machine import keep_compiled
-from stein_core.models import from_numpyro
 from stein_core.types import Target
 
 SD, MEAN = 0.2, 0.3  # errors from which a posterior counts as wrong
@@ -33,10 +37,11 @@ FITS = {  # label -> method, knobs
 
 def add_bench_posteriors(commands) -> None:
     """Add the arguments of `bench posteriors`."""
-    bench = commands.add_parser("posteriors", help="fits and verdicts on twelve posteriors of posteriordb")
+    bench = commands.add_parser("posteriors", help="fits and verdicts on posteriors of posteriordb")
     bench.add_argument("--only", metavar="NAME,...", help="some of them")
     bench.add_argument("--fits", metavar="LABEL,...", help="some of the fits")
     bench.add_argument("--no-nuts", action="store_true", help="leave out all that starts from draws of NUTS")
+    bench.add_argument("--keep", metavar="FOLDER", help="write all draws there; those that are there are not made anew")
     bench.add_argument("--json", metavar="FILE", help="write the rows there")
     bench.set_defaults(act=run_bench_posteriors)
 
@@ -46,16 +51,16 @@ def run_bench_posteriors(options) -> int:
     keep_compiled()
     if options.json:
         check_out(options.json, "--json")
-    names = options.only.split(",") if options.only else list(POSTERIORS)
+    names = options.only.split(",") if options.only else [*POSTERIORS, *CENTRED]
     labels = options.fits.split(",") if options.fits else list(FITS)
-    for kind, given, allowed in (("posterior", names, POSTERIORS), ("fit", labels, FITS)):
+    for kind, given, allowed in (("posterior", names, [*POSTERIORS, *CENTRED]), ("fit", labels, FITS)):
         for name in given:
             if name not in allowed:
                 raise unknown(kind, name, allowed)
     rows = []
     print(f"{'posterior':<26}{'draws':<22}{'mean err':>9}{'sd ratio':>16}  {'verdict':<8}{'seconds':>8}")
     for name in names:
-        for row in rows_of(name, labels, not options.no_nuts):
+        for row in rows_of(name, labels, not options.no_nuts, options.keep):
             rows.append(row)
             sds = f"{row['least sd']:.2f} to {row['most sd']:.2f}"
             said = ("ok" if row["ok"] else "wrong") + ("" if row["ok"] is not row["wrong"] else " !")
@@ -73,40 +78,67 @@ def run_bench_posteriors(options) -> int:
     return 0
 
 
-def rows_of(name: str, labels: list[str], with_nuts: bool) -> Iterator[dict[str, Any]]:
+def rows_of(name: str, labels: list[str], with_nuts: bool, keep: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield a row for each way to draws of one posterior: errors against the reference draws, and the verdict."""
     model, arguments, reference = posterior(name)
     with warnings.catch_warnings(), jax.enable_x64():
         warnings.simplefilter("ignore")
-        target = from_numpyro(model, *arguments)
-    for label in labels:
-        began = time.perf_counter()
+        target = best_target(model, *arguments)
+
+    def fitted(label):
         method, knobs = FITS[label]
-        made = fit(target, method=method, knobs=knobs, progress=False)
-        report = diagnose(made)
-        yield row_of(name, label, target, made.draws, report, reference, time.perf_counter() - began)
-    if not with_nuts:
-        return
+        return evidence_of(fit(target, method=method, knobs=knobs, progress=False), None)
+
+    once = cache(lambda: nuts(target))
+
+    def sampled(change=lambda chains: chains):
+        return evidence_of(change(once()), target)
+
+    def flattened():
+        flat = replace(target, log_density=lambda theta: 0.5 * target.log_density(theta), data=None, remake=None)
+        return evidence_of(nuts(flat), target)
+
+    def shrunk(chains):
+        mean = chains.mean(axis=(0, 1))
+        return mean + 0.7 * (chains - mean)
+
+    ways = {label: partial(fitted, label) for label in labels}
+    if with_nuts:
+        ways |= {
+            "NUTS": sampled,
+            "NUTS, shifted": partial(sampled, lambda chains: chains + 0.5 * chains.std(axis=(0, 1))),
+            "NUTS, shrunk": partial(sampled, shrunk),
+            "NUTS of density^0.5": flattened,
+        }
+    for label, make in ways.items():
+        seen, seconds = kept(keep and Path(keep, f"{name} {label}.npz"), make)
+        seen = replace(seen, modes=target.modes or None)
+        yield row_of(name, label, target, seen, reference, seconds)
+
+
+def kept(path: Path | None, make: Callable[[], Evidence]) -> tuple[Evidence, float]:
+    """Return what `make` makes, and its seconds; if there is a path, from the file there, which is written once."""
+    if path and path.is_file():
+        with np.load(path, allow_pickle=False) as file:
+            found = {key: file[key] if file[key].ndim else file[key].item() for key in file}
+        seconds, names = found.pop("seconds"), tuple(str(each) for each in found.pop("names"))
+        return Evidence(names=names, **found), seconds
     began = time.perf_counter()
-    chains = nuts(target)
-    flat, seconds = chains.reshape(-1, target.dim), time.perf_counter() - began
-    mean, sd = flat.mean(axis=0), flat.std(axis=0)
-    hotter = replace(target, log_density=lambda theta: 0.5 * target.log_density(theta), data=None, remake=None)
-    for label, draws in (
-        ("NUTS", chains),
-        ("NUTS, shifted", chains + 0.5 * sd),
-        ("NUTS, shrunk", mean + 0.7 * (chains - mean)),
-        ("NUTS of density^0.5", None),
-    ):
-        draws = nuts(hotter) if draws is None else draws
-        report = diagnose(draws, target)
-        yield row_of(name, label, target, draws.reshape(-1, target.dim), report, reference, seconds)
+    seen = make()
+    seconds = time.perf_counter() - began
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = {field.name: getattr(seen, field.name) for field in fields(Evidence) if field.name != "modes"}
+        np.savez_compressed(path, seconds=seconds, **{key: each for key, each in known.items() if each is not None})
+    return seen, seconds
 
 
-def row_of(name, label, target: Target, draws, report, reference, seconds) -> dict[str, Any]:
+def row_of(name, label, target: Target, seen: Evidence, reference, seconds: float) -> dict[str, Any]:
     """Return a row: the worst errors over the reported parameters, whether they are large, and what the report says."""
     with jax.enable_x64():
-        found = reference.columns(target.constrain(draws))
+        found = reference.columns(target.constrain(seen.draws))
+    began = time.perf_counter()
+    report = diagnose(seen)
     errors = np.abs(found.mean(axis=0) - reference.mean) / reference.sd
     ratios = found.std(axis=0, ddof=1) / reference.sd
     wrong = bool(errors.max() > MEAN or ratios.min() < 1 - SD or ratios.max() > 1 + SD)
@@ -119,5 +151,5 @@ def row_of(name, label, target: Target, draws, report, reference, seconds) -> di
         "wrong": wrong,
         "ok": report.ok,
         "verdict": report.verdict,
-        "seconds": seconds,
+        "seconds": seconds + time.perf_counter() - began,
     }

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import warnings
 
 import jax
 import numpy as np
 
+from stein_core.assembly import arguments_of, problem_of
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, inference_data_of, model_of
 from stein_core.cli.job import add_job, progress
+from stein_core.decentring import best_target
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
 from stein_core.experiments.posteriordb import posterior
-from stein_core.fitting import fit
+from stein_core.fitting import fit, fit_of
 from stein_core.machine import keep_compiled
 from stein_core.models import from_numpyro
+from stein_core.recipe import Recipe
 from stein_core.registry import TARGETS
 from stein_core.spec import Spec, target_of
 from stein_core.types import Target
@@ -28,7 +32,10 @@ EXAMPLE = "posteriordb/"  # before the name of one of posteriordb's posteriors
 
 def add_posterior(commands) -> None:
     """Add the arguments of `fit` and `diagnose`."""
-    shared = {"metavar": "MODEL", "help": "FILE.py:NAME of a NumPyro model, the name of a target, or posteriordb/NAME"}
+    shared = {
+        "metavar": "MODEL",
+        "help": "FILE.py:NAME of a NumPyro model, the name of a target, posteriordb/NAME, or a .json of a run's recipe",
+    }
     made = commands.add_parser("fit", help="fit a posterior of your own, check it, and say whether to trust it")
     made.set_defaults(act=fit_posterior)
     made.add_argument("model", **shared)
@@ -61,7 +68,7 @@ def fit_posterior(options) -> int:
     if options.steps < 4:
         raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
     keep_compiled()
-    target = _target(options)
+    target = _target(options, best_target)
     with progress(options, options.steps, "step") as report:
         made = fit(
             target,
@@ -76,8 +83,10 @@ def fit_posterior(options) -> int:
         )
     if options.draws:
         np.savez_compressed(options.draws, **made.values)
-    report = diagnose(made, reference=_reference(options, target))
-    return _report(options, report, {"seconds": made.seconds, "rounds": made.rounds})
+    reference, further = _reference(options, target)
+    return _report(
+        options, diagnose(made, reference=reference), {"seconds": made.seconds, "rounds": made.rounds, **further}
+    )
 
 
 def diagnose_draws(options) -> int:
@@ -85,7 +94,9 @@ def diagnose_draws(options) -> int:
     if options.out:
         check_out(options.out)
     keep_compiled()
-    target, scores = _target(options) if options.model else None, None
+    target, scores = None, None
+    if options.model and not _is_recipe(options):
+        target = _target(options)
     if options.draws.endswith(".nc"):
         what = inference_data_of(options.draws, "draws")
     else:
@@ -93,14 +104,37 @@ def diagnose_draws(options) -> int:
         scores = found.pop("scores", None)
         found.pop("lp", None)
         what = found.get("draws", found)
-    return _report(options, diagnose(what, target, scores, _reference(options, target)), {})
+        if _is_recipe(options):
+            if "particles" not in found:
+                raise ValueError(f"draws {short(options.draws)!r} has no array 'particles'; a recipe is read for them.")
+            what = fit_of(_recipe(options), found["particles"], options.seed)
+            reference, further = _reference(options, what.target)
+            return _report(options, diagnose(what, reference=reference), further)
+    reference, further = _reference(options, target)
+    return _report(options, diagnose(what, target, scores, reference), further)
 
 
-def _target(options) -> Target:
+def _is_recipe(options) -> bool:
+    return bool(options.model) and options.model.endswith(".json")
+
+
+def _recipe(options) -> Recipe:
+    try:
+        with open(options.model, encoding="utf-8") as file:
+            return Recipe.from_dict(json.load(file))
+    except (OSError, json.JSONDecodeError, AttributeError) as error:
+        raise ValueError(f"--model {short(options.model)!r} cannot be read as a recipe: {short(error)}.") from None
+
+
+def _target(options, make=from_numpyro) -> Target:
     data = arrays_of(options.data, "--data", limit=False) if options.data else {}
     arguments: tuple = ()
     if options.model.startswith(EXAMPLE):
         model, arguments, _ = posterior(options.model.removeprefix(EXAMPLE))
+    elif _is_recipe(options):
+        recipe = _recipe(options)
+        with jax.enable_x64():
+            return problem_of(recipe.spec, target_of(recipe.spec), arguments_of(recipe.knobs)).target
     elif ":" in options.model:
         model = model_of(options.model)
     else:
@@ -109,7 +143,7 @@ def _target(options) -> Target:
     with warnings.catch_warnings(record=True) as caught, jax.enable_x64():
         warnings.simplefilter("always")
         try:
-            target = from_numpyro(model, *arguments, seed=options.seed, **data)
+            target = make(model, *arguments, seed=options.seed, **data)
         except TypeError as error:
             there = f"--data has: {', '.join(data) or 'nothing'}"
             raise ValueError(f"model {short(options.model)!r}: {short(error)}; {there}.") from error
@@ -119,10 +153,12 @@ def _target(options) -> Target:
 
 
 def _reference(options, target: Target | None):
-    """Return draws of NUTS if they are asked for, else None."""
+    """Return draws of NUTS and their "reference_seconds" if they are asked for, else None."""
     if options.reference and target is None:
         raise ValueError("--reference nuts needs a density; allowed: together with --model.")
-    return nuts(target, options.seed) if options.reference else None
+    began = time.perf_counter()
+    draws = nuts(target, options.seed) if options.reference else None
+    return draws, {"reference_seconds": time.perf_counter() - began} if options.reference else {}
 
 
 def _report(options, report, facts) -> int:

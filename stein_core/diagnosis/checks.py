@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import chdtri, ndtri
 
 from stein_core.diagnosis.evidence import CHECKS, FLAT, LARGEST, Evidence, Finding
+from stein_core.diagnosis.functionals import MOST, control_functionals
 from stein_core.diagnosis.reference import compared
 
 SHIFT = 0.2  # sds of the posterior, from which a mean counts as wrong
 NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wrong
-CERTAIN = 2.0  # standard errors beside that
+CERTAIN = 2.5  # standard errors beside that, for one number
+FALSE = 0.01  # chance that the largest of many numbers is called wrong by chance
+ROWS = 5  # draws for each test function: fewer leave the regression to chance
+SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
 K_HAT = 0.7  # Vehtari et al. 2024
 R_HAT = 1.05
+
+
+def _certain(d: int) -> float:
+    """Return how many standard errors the largest of 2 d numbers may be off by chance (Bonferroni)."""
+    return -float(ndtri(FALSE / (4 * d)))
 
 
 def _worst(names, values, by) -> tuple[str, float]:
@@ -54,7 +64,7 @@ def location(seen: Evidence) -> Finding | None:
     if seen.implied is None:
         return None
     shift, error = seen.implied[1], seen.errors[1]
-    wrong = (np.abs(shift) > SHIFT) & (np.abs(shift) > CERTAIN * error)
+    wrong = (np.abs(shift) > SHIFT) & (np.abs(shift) > _certain(seen.d) * error)
     name, value = _worst(seen.names, shift, np.abs(shift))
     side = "above" if value > 0 else "below"
     text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply. No other is as far."
@@ -67,10 +77,52 @@ def width(seen: Evidence) -> Finding | None:
     if seen.implied is None:
         return None
     ratio, error = seen.implied[0], seen.errors[0]
-    wrong = ((ratio < NARROW) | (ratio > WIDE)) & (np.abs(ratio - 1) > CERTAIN * error)
+    wrong = ((ratio < NARROW) | (ratio > WIDE)) & (np.abs(ratio - 1) > _certain(seen.d) * error)
     name, value = _worst(seen.names, ratio, np.abs(np.log(np.maximum(ratio, 1e-9))))
     text = f"{name} has {value:.2f} times the sd that the scores imply. No other is as far from 1."
     return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+
+
+@CHECKS.register("tails", label="Tails", reference="Oates et al. 2017; South et al. 2022", needs=("usable",))
+def tails(seen: Evidence) -> Finding | None:
+    """Do mean and sd still agree with the scores when test functions see tails and funnels?"""
+    most = min(MOST, seen.n // ROWS if seen.chains else seen.n)  # particles at rest have no noise
+    found = control_functionals(seen.draws, seen.scores, seen.ess, most)
+    if found is None or spread(seen) is not None or not np.isfinite(found.ratios).any():
+        return None
+    (ratio, shift), error = found[:2], _certain(seen.d) * (seen.chains > 0) * found.errors
+    narrow = ((ratio < NARROW) | (ratio > WIDE)) & (np.abs(ratio - 1) > error[0])
+    wrong = narrow | (np.abs(shift) > SHIFT) & (np.abs(shift) > error[1])
+    far = np.maximum(np.abs(np.log(ratio)) / np.log(WIDE), np.abs(shift) / SHIFT)
+    name, value = _worst(seen.names, ratio, np.where(np.isfinite(far), far + 1e3 * wrong, -1.0))
+    off = shift[seen.names.index(name)]
+    text = (
+        f"With test functions that see tails, {name} has {value:.2f} times the sd that the scores imply, and its mean "
+        f"is {off:+.2f} sd off. No other is as far."
+    )
+    each = {key: float(one) for key, one in zip(seen.names, ratio)}
+    return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each)
+
+
+@CHECKS.register("modes", label="Modes", reference="Laplace's approximation", needs=("modes",))
+def modes(seen: Evidence) -> Finding | None:
+    """Are there draws at every mode that the search for the start has found? Small ones are left out."""
+    there, lost = [], []
+    for mode in seen.modes:
+        if mode.share < SMALL:
+            continue
+        z = np.linalg.solve(mode.root, (seen.draws - mode.place).T)
+        near = float((np.sum(z**2, axis=0) < chdtri(seen.d, 0.01)).mean())
+        (lost if near < SMALL * mode.share else there).append(mode)
+    if len(there) + len(lost) < 2:
+        return None
+    mass = float(sum(mode.share for mode in lost))
+    text = f"{len(there) + len(lost)} modes were found from several starts."
+    if lost:
+        far = lost[0].place - seen.draws.mean(axis=0)
+        name, value = _worst(seen.names, lost[0].place, np.abs(far / seen.draws.std(axis=0)))
+        text += f" {len(lost)} have no draws, about {mass:.0%} of the mass: one has {name} = {value:.3g}."
+    return Finding(mass, 0.0, 0.0, bool(lost), text)
 
 
 @CHECKS.register("reference", label="Reference", reference="-", needs=("reference",))

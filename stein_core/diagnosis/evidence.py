@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.density import in_precision_of, log_densities
 from stein_core.errors import short
 from stein_core.facts import Facts
-from stein_core.fitting import Fit, in_precision_of, log_densities
+from stein_core.fitting import Fit
 from stein_core.registry import METHODS, Registry
-from stein_core.types import Target
+from stein_core.types import Mode, Target
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
 LARGEST = 400  # coordinates, above which no matrix of them is made
@@ -66,6 +67,7 @@ class Evidence:
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
         reference: (k, d) draws that are right, of a long run of NUTS say; or None.
+        modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
     draws: np.ndarray
@@ -76,6 +78,7 @@ class Evidence:
     chains: int = 1
     law: float = math.nan
     reference: np.ndarray | None = None
+    modes: tuple[Mode, ...] | None = None
 
     @property
     def usable(self) -> np.ndarray | None:
@@ -172,20 +175,23 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     Raises:
         ValueError: a shape that does not fit, a row that is not finite, or a site without values.
     """
+    if isinstance(what, Evidence):
+        return what
     if isinstance(what, Fit):
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
         law = _law(what) if chains == 0 else math.nan
-        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law)
-    draws, chains = _draws(what, target)
+        modes = what.target.modes or None
+        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law, modes=modes)
+    draws, chains, named = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):
         column = int(np.flatnonzero(~np.isfinite(draws[bad[0]]))[0])
         raise ValueError(f"draws: row {bad[0]}, column {column} is {draws[bad[0], column]}; allowed: finite numbers.")
-    names = target.coordinates if target else tuple(f"x{i + 1}" for i in range(draws.shape[1]))
+    names = target.coordinates if target else named or tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
-        return Evidence(draws, names, scores, log_p, None, chains)
+        return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
     if scores is not None:
         scores = np.asarray(scores, float).reshape(-1, draws.shape[1])
         if scores.shape != draws.shape:
@@ -193,8 +199,8 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     return Evidence(draws, names, scores, None, None, chains)
 
 
-def _draws(what, target) -> tuple[np.ndarray, int]:
-    """Return draws (n, d) and the number of chains."""
+def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
+    """Return draws (n, d), the number of chains, and the names of the columns if the draws have names."""
     posterior = getattr(what, "posterior", None)
     if posterior is not None:  # InferenceData
         known = {str(name): np.asarray(posterior[name].values, float) for name in posterior.data_vars}
@@ -210,17 +216,25 @@ def _draws(what, target) -> tuple[np.ndarray, int]:
         table = table.reshape(-1, table.shape[-1])
         if target is not None and table.shape[1] != target.dim:
             raise ValueError(f"draws have {table.shape[1]} columns; {target} has {target.dim} coordinates.")
-        return table, chains
+        return table, chains, None
     if target is None or target.unconstrain is None:
         columns = [values.reshape(len(values), -1) for values in what.values()]
-        return np.concatenate(columns, axis=1), chains
+        if len({len(each) for each in columns}) > 1:
+            sizes = ", ".join(f"{name} {len(each)}" for name, each in zip(what, columns))
+            raise ValueError(f"the sites have different numbers of draws: {sizes}; allowed: the same of each.")
+        names = tuple(
+            name + (str(list(place)) if place else "")
+            for name, values in what.items()
+            for place in np.ndindex(*values.shape[1:])
+        )
+        return np.concatenate(columns, axis=1), chains, names
     with in_precision_of(target):
         try:
             rows = {name: jnp.asarray(values, float) for name, values in what.items()}
             theta = jax.jit(jax.vmap(target.unconstrain))(rows)
         except KeyError as error:
             raise ValueError(f"draws have no values of {short(error)}; there are: {', '.join(what)}.") from None
-    return np.asarray(theta), chains
+    return np.asarray(theta), chains, None
 
 
 def _law(fit: Fit) -> float:

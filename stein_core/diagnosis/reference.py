@@ -9,7 +9,7 @@ import numpy as np
 from numpyro.infer import MCMC, NUTS
 
 from stein_core.coordinates import in_raw, precondition
-from stein_core.fitting import in_precision_of
+from stein_core.density import in_precision_of
 from stein_core.types import Target
 
 CHAINS, WARMUP, SAMPLES = 4, 500, 1000

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
+from stein_core.diagnosis.drawing import ALONE, CSS, questions
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
 from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.types import Target
@@ -21,6 +23,7 @@ SNIPPET = (
     'np.savez("mine.npz", draws=theta, scores=jax.vmap(jax.grad(log_density))(theta), lp=jax.vmap(log_density)(theta))'
 )
 CHANGES = (("smi", {}), ("vi", {}), ("svgd", {}))  # what may be better than a fit: method, knobs beside its defaults
+PAIRS, POINTS = 3, 150  # coordinates and draws that are drawn beside a reference
 SHOWN = 8  # coordinates in a printed report
 
 
@@ -67,13 +70,18 @@ class Report:
         if self.ok:
             return "No sign of a wrong location or width."
         found = {name: each for name, each in self.findings.items() if each.wrong}
-        said = [
-            found[name].sentence for name in ("finite", "spread", "reference", "width", "location") if name in found
-        ][:2]
+        first = ("finite", "spread", "reference", "width", "location", "tails")
+        said = [found[name].sentence for name in first if name in found][:2]
         said = said or [each.sentence for each in found.values()][:2]
-        width = found.get("width") or found.get("stein_trace")
+        width = next((found[name] for name in ("reference", "width", "stein_trace", "tails") if name in found), None)
+        width = width if width and not NARROW <= width.value <= WIDE else None
         what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
         return f"These draws are {what}. {' '.join(said)}"
+
+    @property
+    def note(self) -> str:
+        """Return what is special about the fit, or ""."""
+        return self.made.note if self.made else ""
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -86,7 +94,7 @@ class Report:
         return sorted(rows, key=lambda row: -abs(math.log(max(row.get("sd ratio", 1.0), 1e-9))))
 
     def __str__(self) -> str:
-        lines = [self.verdict, ""]
+        lines = [self.verdict, *([f"Note: {self.note}"] if self.note else []), ""]
         for name, found in self.findings.items():
             mark = "wrong" if found.wrong else "ok"
             lines.append(f"{CHECKS[name].label:>14}  {mark:5}  {found.sentence}")
@@ -114,7 +122,27 @@ class Report:
             return bool(value) if isinstance(value, np.bool_) else value
 
         findings = {name: asdict(each) for name, each in self.findings.items()}
-        return plain({"verdict": self.verdict, "ok": self.ok, "findings": findings, "table": self.table})
+        law = self.evidence.law if self.evidence.chains == 0 else math.nan
+        said = {"verdict": self.verdict, "note": self.note, "ok": self.ok, "law": law, "against": self._against()}
+        return plain({**said, "findings": findings, "table": self.table})
+
+    def _against(self) -> dict[str, Any] | None:
+        """Return what `drawing.against` draws of the coordinates that are furthest from the reference."""
+        seen, other = self.evidence, self.evidence.reference
+        if other is None:
+            return None
+        with np.errstate(divide="ignore"):
+            far = np.abs(np.log(seen.draws.std(axis=0) / other.std(axis=0))) / math.log(WIDE)
+        far = np.maximum(far, np.abs(seen.draws.mean(axis=0) - other.mean(axis=0)) / other.std(axis=0) / SHIFT)
+        worst = np.sort(np.argsort(-far, kind="stable")[:PAIRS])
+        ranks = [np.searchsorted(np.sort(other[:, j]), seen.draws[:, j]) / len(other) for j in worst]
+        some = lambda rows: rows[np.random.default_rng(0).permutation(len(rows))[:POINTS]][:, worst]  # noqa: E731
+        return {
+            "names": [seen.names[j] for j in worst],
+            "draws": some(seen.draws).tolist(),
+            "reference": some(other).tolist(),
+            "ranks": [np.histogram(each, bins=20, range=(0, 1))[0].tolist() for each in ranks],
+        }
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""
@@ -126,22 +154,18 @@ class Report:
         Args:
             path: where to write it, too.
         """
+        shown = self.to_dict()
         rows = "".join(
-            f"<tr class={'wrong' if f.wrong else 'ok'}><th>{html.escape(CHECKS[name].label)}</th>"
-            f"<td>{'wrong' if f.wrong else 'ok'}</td><td>{html.escape(f.sentence)}</td></tr>"
-            for name, f in self.findings.items()
-        )
-        keys = [key for key in COLUMNS if self.table and key in self.table[0]]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("coordinate", *keys))
-        body = "".join(
-            f"<tr><th>{html.escape(row['coordinate'])}</th>{''.join(f'<td>{row[key]:.3f}</td>' for key in keys)}</tr>"
-            for row in self.table
+            f"<tr class={'wrong' if f['wrong'] else 'ok'}><th>{html.escape(CHECKS[name].label)}</th>"
+            f"<td>{'wrong' if f['wrong'] else 'ok'}</td><td>{html.escape(f['sentence'])}</td></tr>"
+            for name, f in shown["findings"].items()
         )
         own = "" if self.evidence.scores is not None else f"<pre>{html.escape(SNIPPET)}</pre>"
+        note = f"<p>{html.escape(self.note)}</p>" * bool(self.note)
         page = (
-            f"<!doctype html><html lang=en><meta charset=utf-8><title>Posterior report</title><style>{CSS}</style>"
-            f"<h1>{html.escape(self.verdict)}</h1>{own}<table>{rows}</table>{self._bars()}"
-            f"<table class=numbers><tr>{head}</tr>{body}</table></html>"
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>Posterior report</title><style>{ALONE}{CSS}"
+            f"</style><h1>{html.escape(self.verdict)}</h1>{note}{own}<div class=answer>{questions(shown, COLOUR)}</div>"
+            f"<h2>All checks</h2><table class=checks>{rows}</table></html>"
         )
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
@@ -202,13 +226,7 @@ class Report:
 
 
 COLUMNS = {"sd ratio": "width", "shift": "location", "r": "stein_trace"}
-CSS = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:CanvasText;"
-    "background:Canvas;color-scheme:light dark}h1{font-size:1.4em}table{border-collapse:collapse;margin:1em 0}"
-    "th,td{text-align:left;padding:.3em .8em;border-bottom:1px solid #8886;vertical-align:top}"
-    ".wrong td:nth-child(2){font-weight:700}.numbers td{text-align:right;font-variant-numeric:tabular-nums}"
-    "svg rect{fill:#0072B2}svg line{stroke:currentColor;stroke-dasharray:4 3}svg text{fill:currentColor;font-size:13px}"
-)
+COLOUR = "#0072B2"  # of the bars
 
 
 def diagnose(what: Any, target: Target | None = None, scores=None, reference=None) -> Report:

@@ -69,9 +69,11 @@ def load(name: str) -> dict[str, np.ndarray]:
 
 
 def posterior(name: str):
-    """Return (model, its arguments, Reference) of one posterior; see `load`."""
+    """Return (model, its arguments, Reference) of one posterior, or of one of `CENTRED`; see `load`."""
+    model, name = CENTRED.get(name, (None, name))
     file = load(name)
-    model, arguments = POSTERIORS[name]
+    given, arguments = POSTERIORS[name]
+    model = model or given
     names = tuple(str(each) for each in file["names"])
     return model, arguments(file), Reference(names, file["mean"], file["sd"], np.float64(file["draws"]))
 
@@ -177,6 +179,12 @@ def eight_schools(y, errors):
     numpyro.sample("y", dist.Normal(theta, errors), obs=y)
 
 
+def eight_schools_centred(y, errors):
+    mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfCauchy(5))
+    theta = numpyro.sample("theta", dist.Normal(mu, tau).expand([len(y)]).to_event(1))
+    numpyro.sample("y", dist.Normal(theta, errors), obs=y)
+
+
 def gaussian_process(x, y):
     rho, alpha = numpyro.sample("rho", dist.Gamma(25, 4)), numpyro.sample("alpha", dist.HalfNormal(2))
     sigma = numpyro.sample("sigma", dist.HalfNormal(1))
@@ -229,4 +237,8 @@ POSTERIORS = {  # name -> (model, its arguments from what `load` returns)
     "mesquite-logmesquite": (regression, mesquite_data),
     "nes1980-nes": (regression, nes_data),
     "sblri-blr": (blr, lambda r: (r["data_X"], r["data_y"])),
+}
+
+CENTRED = {  # name -> (model, the posterior that has its data and reference draws: the same one in other coordinates)
+    "eight_schools-eight_schools_centered": (eight_schools_centred, "eight_schools-eight_schools_noncentered"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from app.server.jobs import Job
 from stein_core import Recipe, Spec
 from stein_core.cli.posterior import EXAMPLE
+
+RUN = "recipe.json"  # the name of a file of the job, and of the posterior that it says
 
 
 class PosteriorJob(Job):
@@ -18,6 +21,7 @@ class PosteriorJob(Job):
         words: the command, with the name of a file where it is to be read.
         target: the posterior, or "" for a file alone.
         files: contents of these files.
+        recipes: of the run of a stage.
 
     Attributes:
         result: what the command says, `Report.to_dict` and more; None before it has ended.
@@ -26,9 +30,18 @@ class PosteriorJob(Job):
 
     label = "a fit"
 
-    def __init__(self, words: Sequence[str], target: str = "", files: Mapping[str, bytes] = {}):
-        named = target and not target.startswith(EXAMPLE)
-        super().__init__(1, [Recipe(Spec(target, method="svgd"))] if named else [])  # its file has to be imported
+    def __init__(
+        self,
+        words: Sequence[str],
+        target: str = "",
+        files: Mapping[str, bytes] = {},
+        recipes: Sequence[Recipe] = (),
+    ):
+        if target == RUN and not recipes:
+            recipes = [Recipe.from_dict(json.loads(files[RUN]))]
+        elif target and target != RUN and not target.startswith(EXAMPLE):
+            recipes = [Recipe(Spec(target, method="svgd"))]
+        super().__init__(1, list(recipes))  # their files have to be imported
         self.words, self.target, self.files = tuple(words), target, dict(files)
         self.result: dict[str, Any] | None = None
         self.report = ""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import html
 import io
 import json
-from dataclasses import dataclass
 
+import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.posterior.drawing import CSS, answer
-from app.pages.posterior.jobs import PosteriorJob
+from app.pages.posterior.aside import CARD, NUTS, rows, verdict
+from app.pages.posterior.aside import CSS as ASIDE
+from app.pages.posterior.choice import LINK, WAYS, Choice, has_scores, posteriors
+from app.pages.posterior.jobs import RUN, PosteriorJob
+from app.pages.posterior.tables import CSS as TABLES
+from app.pages.posterior.tables import tables
 from app.server.jobs import JOBS
 from app.ui import link
 from app.ui.colours import look_of
@@ -19,20 +23,8 @@ from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from app.ui.text import Text
 from app.ui.upload import LONGEST, Upload
 from stein_core import TARGETS
-from stein_core.cli.posterior import EXAMPLE
-from stein_core.errors import unknown
-from stein_core.experiments.posteriordb import POSTERIORS, folder
+from stein_core.diagnosis.drawing import CSS, questions
 
-WAYS = {  # key -> (label, method, words of the command)
-    "smi": ("SMI, 20 guides, alpha 0.05", "smi", ()),
-    "svgd": ("SVGD, 100 points, rule median", "svgd", ()),
-    "few": (
-        "SVGD, 20 points, rule median_log",
-        "svgd",
-        ("--particles", "20", "--set", "bandwidth.rule=median_log"),
-    ),
-    "vi": ("One guide (VI)", "vi", ()),
-}
 INTRO = (
     "<h1>Is this posterior right?</h1><p>Choose a posterior and a method, and fit it. Or upload draws of your own, "
     "with their scores. The page asks three questions, gives a verdict, and measures what a change would do.</p>"
@@ -45,34 +37,6 @@ STARTS = {b"PK": ".npz", b"\x89HDF": ".nc", b"CDF": ".nc"}  # of files, with the
 SIZE = {"size": "small", "margin": (4, 8), "width": 300}
 
 
-def posteriors() -> dict[str, str]:
-    """Return what can be fitted: label -> name."""
-    own = {entry.label: entry.name for entry in TARGETS.listed()}
-    there = [name for name in POSTERIORS if (folder() / f"{name}.npz").is_file()]
-    return own | {f"posteriordb: {name}": EXAMPLE + name for name in there}
-
-
-def posterior_of(text: str) -> str:
-    """Read the name of a posterior."""
-    if text not in posteriors().values():
-        raise unknown("posterior", text, posteriors().values())
-    return text
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is fitted, and how: a key of WAYS."""
-
-    posterior: str
-    way: str = "smi"
-
-
-LINK = (
-    link.Field("posterior", posterior_of, always=True),
-    link.Field("way", link.one_of("way", WAYS), always=True),
-)
-
-
 class PosteriorPage:
     """Page "Your posterior"; see `app.shell` for the contract of a page."""
 
@@ -82,9 +46,10 @@ class PosteriorPage:
         self.choice, problems = link.read(LINK, query, Choice(next(iter(names.values()))))
         self.shown: dict | None = None
         self.tried: list[dict] = []
-        self.report = ""
+        self.busy = False
         self.job: PosteriorJob | None = None
         self.meant: tuple[str, str, bool] = ("", "", False)  # title, way and more of the job, see `start`
+        self.waiting: list[tuple] = []  # arguments of `start` for the runs of a stage
         self.posterior = pmui.Select(label="Posterior", options=names, value=self.choice.posterior, **SIZE)
         ways = {label: key for key, (label, *_) in WAYS.items()}
         self.way = pmui.Select(label="Method", options=ways, value=self.choice.way, **SIZE)
@@ -111,24 +76,36 @@ class PosteriorPage:
             UPLOAD, variant="caption", color="text.secondary", margin=(0, 10), sizing_mode="stretch_width"
         )
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(8, 8))
-        self.text = Text(html=INTRO, stylesheets=[CSS], sizing_mode="stretch_width", margin=(8, 16))
-        self.further = pmui.FlexBox(align_items="center", sizing_mode="stretch_width", visible=False)
+        self.text = Text(
+            html=INTRO, stylesheets=[CSS, WIDE], sizing_mode="stretch_width", margin=0, styles={"flex": "1 1 480px"}
+        )
+        self.verdict = Text(html="", stylesheets=[ASIDE], sizing_mode="stretch_width", margin=(4, 8))
+        self.further = pmui.Column(margin=0, sizing_mode="stretch_width")
         page, numbers = (
             pmui.FileDownload(label=f"Report as {kind}", callback=call, filename=f"report.{kind.lower()}", **TEXT)
             for kind, call in (
                 ("HTML", lambda: io.StringIO(self.report)),
-                ("JSON", lambda: io.StringIO(json.dumps(self.shown, indent=1))),
+                ("JSON", lambda: io.StringIO(json.dumps(self.numbers(), indent=1))),
             )
         )
-        self.files = pmui.Row(page, numbers, visible=False)
+        self.files = pmui.Row(page, numbers, margin=0)
+        self.aside = pmui.Column(self.verdict, self.further, self.files, visible=False, margin=0, styles=CARD)
+        self.measured = Text(
+            html=tables(),
+            stylesheets=[TABLES, WIDE],
+            sizing_mode="stretch_width",
+            margin=(16, 0),
+            styles=MIDDLE_OF_PAGE,
+        )
         self.sidebar = []
         controls = pmui.FlexBox(
             self.posterior, self.way, self.run, self.stop, self.bar, self.reading, self.file, align_items="center"
         )
         self.main = [
             pn.Column(
-                pn.Column(controls, self.about, self.error, self.further, self.files, styles=MIDDLE_OF_PAGE),
-                self.text,
+                pn.Column(controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
+                pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=MIDDLE_OF_PAGE, margin=(8, 16)),
+                pn.Column(self.measured, margin=(8, 16), styles=MIDDLE_OF_PAGE),
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
             )
@@ -161,8 +138,9 @@ class PosteriorPage:
         job = self.job
         active = bool(job and job.active)
         self.run.disabled = self.stop.visible = self.bar.visible = active
-        for button in self.further:
-            button.disabled = active
+        if active is not self.busy:
+            self.busy = active
+            self.draw_rows()
         if active:
             self.bar.show(job)
             waits = JOBS.ahead(job) or job.total > 1
@@ -173,6 +151,10 @@ class PosteriorPage:
                 self.refuse(job.error)
             elif job.state == "done":
                 self.take(job)
+            if self.waiting and job.state == "done":
+                self.start(*self.waiting.pop(0))
+            else:
+                self.waiting = []
 
     # ---- from the user
 
@@ -193,7 +175,39 @@ class PosteriorPage:
         target, key = now[0], way or now[1]
         label, method, words = WAYS[key]
         words = ("fit", target, "--method", method, *words, *("--reference", "nuts") * reference)
-        self.start(PosteriorJob(words, target), label + ", with NUTS" * reference, key, bool(way))
+        files = self.shown["files"] if way or reference else {}
+        self.start(PosteriorJob(words, target, files), label, key, bool(way))
+
+    def change(self, key: str) -> None:
+        """Run a suggestion, or look at its result if it was measured: a key of WAYS, or NUTS."""
+        known = next((one for one in self.tried if one["way"] == key), None)
+        if known:
+            self.shown, self.tried = known, [self.shown, *(one for one in self.tried if one is not known)]
+            self.draw()
+        elif key == NUTS and self.shown["way"] not in WAYS:
+            words = (*self.shown["words"], "--reference", "nuts")
+            job = PosteriorJob(words, self.shown["target"], self.shown["files"])
+            self.start(job, self.shown["title"], self.shown["way"], False)
+        elif key == NUTS:
+            self.fit(reference=True)
+        else:
+            self.fit(way=key)
+
+    def check(self, runs) -> None:
+        """Check what is on a stage: the first run is shown, the others are measured beside it.
+
+        Args:
+            runs: (label, Recipe, particles (m, p)) of each method.
+        """
+        for place, (label, recipe, particles) in enumerate(runs):
+            kept = io.BytesIO()
+            np.savez(kept, particles=particles)
+            files = {RUN: json.dumps(recipe.to_dict()).encode(), "run.npz": kept.getvalue()}
+            job = PosteriorJob(("diagnose", "run.npz", "--model", RUN), RUN, files, [recipe])
+            title = f"{label}, {len(particles)} particles on the stage"
+            self.waiting.append((job, title, f"run {recipe.spec.method}", place > 0))
+        if self.waiting and not (self.job and self.job.active):
+            self.start(*self.waiting.pop(0))
 
     def upload(self, content: bytes) -> None:
         """Check an uploaded file: by its scores, or else as draws of the chosen posterior."""
@@ -201,7 +215,7 @@ class PosteriorPage:
         words, target = ["diagnose", name], ""
         if not has_scores(content):
             words, target = [*words, "--model", self.choice.posterior], self.choice.posterior
-        self.start(PosteriorJob(words, target, {name: content}), "Uploaded draws", "", False)
+        self.start(PosteriorJob(words, target, {name: content}), "Uploaded draws", "upload", False)
 
     def start(self, job: PosteriorJob, title: str, way: str, more: bool) -> None:
         """Queue a job, unless one is under way.
@@ -228,47 +242,55 @@ class PosteriorPage:
     def take(self, job: PosteriorJob) -> None:
         """Show the result of a job: as the one that is looked at, or as one more that was measured."""
         title, way, more = self.meant
-        of = self.label(job.target) if job.target else "uploaded draws"
-        result = {**job.result, "title": title, "of": of, "way": way, "target": job.target}
-        if more:
-            self.tried = [one for one in self.tried if one["title"] != title] + [result]
-            if self.shown["ok"] is False and result["ok"]:  # a better one: look at it
-                self.shown, self.tried = result, [one for one in self.tried if one is not result] + [self.shown]
-                self.report = job.report
+        of = self.label(job) if job.target else "uploaded draws"
+        about = {"title": title, "of": of, "way": way, "target": job.target, "files": job.files, "words": job.words}
+        result = {**job.result, **about, "page": job.report}
+        if more and self.shown:
+            self.tried = [one for one in self.tried if one["way"] != way] + [result]
         else:
-            self.shown, self.tried, self.report = result, [], job.report
+            same = self.shown and self.shown["way"] == way and self.shown["target"] == job.target
+            self.shown, self.tried = result, self.tried if same else []
         self.draw()
 
     def draw(self) -> None:
         """Draw the answer, in the present theme."""
         if self.shown is None:
             return
-        look = look_of(WAYS[self.shown["way"]][1] if self.shown["way"] else "svgd")
+        method = WAYS[self.shown["way"]][1] if self.shown["way"] in WAYS else self.shown["way"].partition(" ")[2]
+        look = look_of(method or "svgd")
         colour = look.dark if self.shell.frame.dark_theme else look.colour
-        self.text.html = answer(self.shown, self.tried, colour)
-        self.files.visible = True
-        self.further.visible = bool(self.shown["way"])
-        if self.shown["way"]:
-            others = [key for key in ("smi", "svgd", "vi") if key != self.shown["way"]]
-            self.further[:] = [
-                pmui.Typography("What would a change do?", variant="body2", margin=(4, 8), **MIDDLE),
-                *(
-                    pmui.Button(label=WAYS[key][0], on_click=lambda event, key=key: self.fit(way=key), **OUTLINED)
-                    for key in others
-                ),
-                pmui.Button(label="Compare with NUTS", on_click=lambda event: self.fit(reference=True), **OUTLINED),
-            ]
+        self.text.html = f'<div class="answer">{questions(self.shown, colour)}</div>'
+        self.verdict.html = verdict(self.shown)
+        self.aside.visible = True
+        self.draw_rows()
+
+    def draw_rows(self) -> None:
+        """Draw the suggestions; their buttons rest while something runs."""
+        if self.shown is None:
+            return
+        ways = {key: WAYS[key][0] for key in ("smi", "svgd", "vi")} if self.shown["target"] else {}
+        head = pmui.Typography("What to change, measured", variant="subtitle2", margin=(8, 8, 0, 8))
+        made = rows(self.shown, self.tried, ways, self.change, self.busy) if ways else []
+        self.further[:] = [head, *made] if made else []
+
+    @property
+    def report(self) -> str:
+        """Return the report that is looked at, as one HTML page."""
+        return self.shown["page"] if self.shown else ""
+
+    def numbers(self) -> dict:
+        """Return the report that is looked at, in plain JSON types."""
+        return {key: value for key, value in self.shown.items() if key not in ("page", "files", "words")}
 
     @staticmethod
-    def label(target: str) -> str:
+    def label(job: PosteriorJob) -> str:
         """Return what the select calls a posterior."""
+        target = job.target
+        if target == RUN:
+            spec = job.recipes[0].spec
+            return f"{TARGETS[spec.target].label}, {spec.dim} coordinates"
         return next((label for label, name in posteriors().items() if name == target), target)
 
 
-OUTLINED = {"variant": "outlined", **BUTTON}
+WIDE = ".prose > * { max-width: none; }"
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}
-
-
-def has_scores(content: bytes) -> bool:
-    """Say whether an .npz has an array `scores`: the names of its members are at the end."""
-    return b"scores.npy" in content[-65_536:]

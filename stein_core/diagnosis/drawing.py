@@ -1,19 +1,15 @@
-"""What page "Your posterior" shows of a report, as HTML: three questions, the verdict, and what was tried."""
+"""A report as HTML, for its file and for page "Your posterior": three questions with their figures."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stein_core.diagnosis.checks import K_HAT, NARROW, SHIFT, WIDE
-from stein_core.diagnosis.report import SNIPPET
 
 CSS = """
-.prose { max-width: 1180px; margin: 0 auto; }
-.prose > * { max-width: none; }
-.answer { display: grid; grid-template-columns: minmax(0, 1fr) minmax(260px, 360px); gap: 12px 48px;
-  align-items: start; }
 .answer section { border-top: 1px solid var(--mui-palette-line-main); padding: 14px 0 6px; }
 .answer h2 { font-size: 20px; margin: 0; display: flex; gap: 12px; align-items: center; }
 .answer h2 b { border: 1px solid var(--mui-palette-edge-main); border-radius: 50%; flex: 0 0 28px; height: 28px;
@@ -37,37 +33,44 @@ CSS = """
 .track .zone { top: 0; height: 100%; border-width: 0 1px; border-radius: 0; }
 .track .bar { top: 4px; height: 18px; left: 0; border-radius: 3px; }
 .track .right { top: 0; height: 100%; border-left: 2px solid currentColor; }
+.track .law { top: 0; height: 100%; border-left: 2px dashed currentColor; }
+.pairs { display: flex; flex-wrap: wrap; gap: 12px 20px; margin: 10px 0; }
+.pairs figure { margin: 0; width: 200px; } .pairs figcaption { font-size: 14px; overflow-wrap: anywhere; }
+.pairs svg { display: block; width: 200px; border-bottom: 1px solid var(--mui-palette-line-main); }
 .track b { position: absolute; line-height: 26px; padding-left: 6px; font-weight: 400;
   font-variant-numeric: tabular-nums; }
-.verdict { position: sticky; top: 70px; background: var(--mui-palette-surface-main); border-radius: 8px;
-  padding: 18px 20px; border: 1px solid var(--mui-palette-line-main); }
-.prose .verdict small { white-space: normal; }
-.answer .verdict .said { font-size: 21px; line-height: 1.35; color: var(--mui-palette-text-primary);
-  margin: 4px 0 10px; }
-.verdict table, .numbers { width: 100%; font-size: 15px; border-collapse: collapse; }
-.verdict td, .verdict th, .numbers td, .numbers th { padding: 4px 6px; text-align: right; vertical-align: top;
+.numbers { width: 100%; font-size: 15px; border-collapse: collapse; }
+.numbers td, .numbers th { padding: 4px 6px; text-align: right; vertical-align: top;
   border-top: 1px solid var(--mui-palette-line-main); font-variant-numeric: tabular-nums; }
-.verdict th:first-child, .verdict td:first-child, .numbers th:first-child { text-align: left; }
+.numbers th:first-child { text-align: left; }
 .scroll { overflow-x: auto; }
-@media (max-width: 900px) { .answer { grid-template-columns: minmax(0, 1fr); } .verdict { position: static; } }
 """
+ALONE = """
+:root { color-scheme: light dark; --mui-palette-line-main: #8886; --mui-palette-edge-main: #888b;
+  --mui-palette-text-primary: CanvasText; --mui-palette-text-secondary: CanvasText;
+  --mui-palette-surface-main: color-mix(in srgb, Canvas 94%, CanvasText);
+  --mui-palette-mark-main: color-mix(in srgb, Canvas 80%, #e8b000); }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; color: CanvasText;
+  background: Canvas; }
+h1 { font-size: 1.4em; }
+table { border-collapse: collapse; margin: 1em 0; }
+.checks th, .checks td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #8886; vertical-align: top; }
+.checks .wrong td:nth-child(2) { font-weight: 700; }
+"""  # what a file has of its own: a page has its theme
 MOST = 30  # bars
 
 
-def answer(shown: dict[str, Any], tried: Sequence[dict[str, Any]], colour: str) -> str:
-    """Return the page below its controls.
+def questions(shown: dict[str, Any], colour: str) -> str:
+    """Return the three questions with their answers and figures, what a reference says, and all numbers.
 
     Args:
-        shown: result of a job, with "title" and "of", the posterior.
-        tried: further results, in the order in which they came.
-        colour: of the method, in the present theme.
+        shown: `Report.to_dict`.
+        colour: of the bars and dots.
     """
     findings = shown["findings"]
-    parts = [where(shown, findings.get("location"), colour), wide(shown, findings, colour), weights(findings)]
-    return (
-        f'<div class="answer"><div>{"".join(parts)}{numbers(shown)}</div>'
-        f'<aside class="verdict" role="status">{verdict(shown, tried)}</aside></div>'
-    )
+    parts = [where(findings.get("location"), shown["ok"], colour), wide(findings, shown["law"], colour)]
+    parts += [weights(findings), *([against(shown["against"], colour)] if shown["against"] else [])]
+    return "".join([*parts, numbers(shown)])
 
 
 def question(number: int, text: str, wrong: bool | None, body: str) -> str:
@@ -76,11 +79,11 @@ def question(number: int, text: str, wrong: bool | None, body: str) -> str:
     return f'<section><h2><b>{number}</b>{text}<span class="{words[0]}">{words[1]}</span></h2>{body}</section>'
 
 
-def where(shown, found, colour) -> str:
+def where(found, ok, colour) -> str:
     """Return question 1, with a dot for each coordinate."""
     text = "Are the draws where the density says?"
     if found is None:
-        why = "Without scores nobody can tell." if shown["ok"] is None else "These draws do not allow an answer."
+        why = "Without scores nobody can tell." if ok is None else "These draws do not allow an answer."
         return question(1, text, None, f"<p>{why}</p>")
     known = {name: value for name, value in found["each"].items() if value is not None}
     most = max(0.5, *(1.1 * min(abs(value), 2.0) for value in known.values()))
@@ -100,34 +103,94 @@ def where(shown, found, colour) -> str:
     return question(1, text, found["wrong"], f"{figure}<p>{said}</p>")
 
 
-def wide(shown, findings, colour) -> str:
-    """Return question 2, with a bar for each coordinate, and 1 as a line."""
+def wide(findings, law, colour) -> str:
+    """Return question 2, with a bar for each coordinate, 1 as a line, and the method's law as a dashed one."""
     text, found = "Are they as wide as it says?", findings.get("width")
     trace = findings.get("stein_trace")
-    others = [findings[name] for name in ("spread", "curvature") if name in findings]
+    others = [findings[name] for name in ("tails", "spread", "curvature", "modes") if name in findings]
     said = [each["sentence"] for each in (found, trace, *others) if each]
     wrong = None if trace is None and not others else any(each["wrong"] for each in (found, trace, *others) if each)
-    figure = bars(found["each"], colour) if found else ""
+    figure = ""
+    if found:
+        figure = bars(found["each"], colour, law and law**0.5, "1: as wide as the scores say")
+    elif trace:
+        figure = bars(trace["each"], colour, law, "r of each coordinate; 1 for exact draws")
     words = " ".join(said) or "Without scores nobody can tell."
     return question(2, text, wrong, f"{figure}<p>{html.escape(words)}</p>")
 
 
-def bars(each: dict[str, float | None], colour: str) -> str:
-    """Return a bar for each coordinate, the worst first."""
+def bars(each: dict[str, float | None], colour: str, law: float | None = None, said: str = "") -> str:
+    """Return a bar for each coordinate, the worst first.
+
+    Args:
+        each: coordinate -> number, 1 if it is right.
+        colour: of the bars.
+        law: the number of the method's law, or None.
+        said: what the line at 1 is.
+    """
     known = [(name, value) for name, value in each.items() if value is not None]
     rows = sorted(known, key=lambda row: -max(row[1], 1 / max(row[1], 1e-9)))
     shown = rows[:MOST]
     most = 1.25 * max(1.2, *(min(value, 3.0) for _, value in shown))  # leaves room for the number
     zone = f'<i class="zone" style="left: {100 * NARROW / most:.2f}%; width: {100 * (WIDE - NARROW) / most:.2f}%"></i>'
     right = f'<i class="right" style="left: {100 / most:.2f}%"></i>'
+    tick = f'<i class="law" style="left: {100 * min(law, most) / most:.2f}%"></i>' if law else ""
     drawn = "".join(
         f'<span title="{html.escape(name)}">{html.escape(name)}</span><div class="track">{zone}'
-        f'<i class="bar" style="width: {100 * min(value, 3.0) / most:.2f}%; background: {colour}"></i>{right}'
-        f'<b style="left: {100 * max(min(value, 3.0), 1.0) / most:.2f}%">{value:.2f}</b></div>'
+        f'<i class="bar" style="width: {100 * min(max(value, 0.0), 3.0) / most:.2f}%; background: {colour}"></i>'
+        f'{right}{tick}<b style="left: {100 * max(min(value, 3.0), 1.0) / most:.2f}%">{value:.2f}</b></div>'
         for name, value in shown
     )
     more = f"<p>{len(rows) - MOST} more in the table below.</p>" * (len(rows) > MOST)
-    return f'<div class="bars">{drawn}</div>{more}<p>The line is 1: as wide as the scores say.</p>'
+    of_law = f" The dashed line is {law:.2f}, what the law says of points at rest." if law else ""
+    return f'<div class="bars">{drawn}</div>{more}<p>The line is {said}.{of_law}</p>'
+
+
+def against(found: dict[str, Any], colour: str) -> str:
+    """Return draws beside the reference: a scatter of each pair of coordinates, and the ranks of each.
+
+    Args:
+        found: "names", "draws" and "reference" (n, k) of the worst coordinates, "ranks" (k, bins).
+        colour: of the draws.
+    """
+    draws, other = (np.asarray(found[key], float) for key in ("draws", "reference"))
+    both = np.concatenate([draws, other])
+    low, high = both.min(axis=0), both.max(axis=0)
+    size, parts = 200, []
+
+    def dots(rows, style):
+        at = 8 + (size - 16) * (rows - low) / np.maximum(high - low, 1e-300)
+        return lambda i, j: "".join(
+            f'<circle cx="{x:.0f}" cy="{size - y:.0f}" r="2.5" {style}/>' for x, y in at[:, [i, j]]
+        )
+
+    ours, theirs = dots(draws, f'fill="{colour}"'), dots(other, 'fill="none" stroke="currentColor"')
+    names = [html.escape(name) for name in found["names"]]
+    for j in range(len(names)):
+        for i in range(j):
+            parts.append(
+                f'<figure><svg viewBox="0 0 {size} {size}" role="img" aria-label="{names[i]} and {names[j]}">'
+                f"{theirs(i, j)}{ours(i, j)}</svg><figcaption>{names[i]} → · ↑ {names[j]}</figcaption></figure>"
+            )
+    for name, counts in zip(names, found["ranks"]):
+        mean, most = sum(counts) / len(counts), max(max(counts), 2 * sum(counts) / len(counts))
+        step = size / len(counts)
+        drawn = "".join(
+            f'<rect x="{k * step:.1f}" y="{80 * (1 - c / most):.1f}" width="{step - 1:.1f}" '
+            f'height="{80 * c / most:.1f}" fill="{colour}"/>'
+            for k, c in enumerate(counts)
+        )
+        at = 80 * (1 - mean / most)
+        parts.append(
+            f'<figure><svg viewBox="0 0 {size} 80" role="img" aria-label="ranks of {name}">{drawn}'
+            f'<line x1="0" x2="{size}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor"/></svg>'
+            f"<figcaption>ranks of {name}</figcaption></figure>"
+        )
+    return (
+        f"<section><h2>Beside NUTS</h2><div class='pairs'>{''.join(parts)}</div><p>Filled: these draws. Open: NUTS. "
+        "The coordinates are the worst. Ranks are those of the draws among NUTS's: right draws fill all alike, up to "
+        "chance.</p></section>"
+    )
 
 
 def weights(findings) -> str:
@@ -143,34 +206,6 @@ def weights(findings) -> str:
     return question(
         3, "Do the weights agree?" if found else "Do the chains agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>"
     )
-
-
-def verdict(shown, tried) -> str:
-    """Return the verdict, and a row for each result that was measured."""
-    rows = "".join(
-        f"<tr><td>{html.escape(one['title'])}</td><td>{worst(one, 'width')}</td><td>{worst(one, 'location')}</td>"
-        f"<td>{one.get('seconds') and format(one['seconds'], '.0f') + ' s' or ''}</td></tr>"
-        for one in (shown, *tried)
-    )
-    against = "".join(
-        f"<tr><td>{html.escape(row['coordinate'])}</td><td>{row['sd ratio']:.2f}</td>"
-        f"<td>{row['mean error']:+.2f}</td></tr>"
-        for row in shown.get("reference", ())[:MOST]
-    )
-    nuts = f"<table><tr><th>Against NUTS</th><th>sd</th><th>mean</th></tr>{against}</table>" * bool(against)
-    own = "" if shown["ok"] is not None else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
-    return (
-        f"<small>Verdict: {html.escape(shown['of'])}, {html.escape(shown['title'])}</small>"
-        f'<p class="said">{html.escape(shown["verdict"])}</p>{own}'
-        f"<table><tr><th>Measured</th><th>sd</th><th>mean</th><th>time</th></tr>{rows}</table>{nuts}"
-        "<small>sd: the ratio that is furthest from 1. mean: the largest difference, in sd.</small>"
-    )
-
-
-def worst(one, check) -> str:
-    """Return the worst number of a check, or a dash."""
-    found = one["findings"].get(check)
-    return "–" if not found or found["value"] is None else f"{found['value']:.2f}"
 
 
 def numbers(shown) -> str:

@@ -1,0 +1,55 @@
+"""What page "Your posterior" fits and how, as its link says it; and what an upload is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.ui import link
+from stein_core import TARGETS
+from stein_core.cli.posterior import EXAMPLE
+from stein_core.errors import unknown
+from stein_core.experiments.posteriordb import POSTERIORS, folder
+
+WAYS = {  # key -> (label, method, words of the command)
+    "smi": ("SMI, 20 guides, alpha 0.05", "smi", ()),
+    "svgd": ("SVGD, 100 points, rule median", "svgd", ()),
+    "few": (
+        "SVGD, 20 points, rule median_log",
+        "svgd",
+        ("--particles", "20", "--set", "bandwidth.rule=median_log"),
+    ),
+    "vi": ("One guide (VI)", "vi", ()),
+}
+
+
+def posteriors() -> dict[str, str]:
+    """Return what can be fitted: label -> name."""
+    own = {entry.label: entry.name for entry in TARGETS.listed()}
+    there = [name for name in POSTERIORS if (folder() / f"{name}.npz").is_file()]
+    return own | {f"posteriordb: {name}": EXAMPLE + name for name in there}
+
+
+def posterior_of(text: str) -> str:
+    """Read the name of a posterior."""
+    if text not in posteriors().values():
+        raise unknown("posterior", text, posteriors().values())
+    return text
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is fitted, and how: a key of WAYS."""
+
+    posterior: str
+    way: str = "smi"
+
+
+LINK = (
+    link.Field("posterior", posterior_of, always=True),
+    link.Field("way", link.one_of("way", WAYS), always=True),
+)
+
+
+def has_scores(content: bytes) -> bool:
+    """Say whether an .npz has an array `scores`: the names of its members are at the end."""
+    return b"scores.npy" in content[-65_536:]
