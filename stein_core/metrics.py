@@ -1,8 +1,8 @@
 """Metrics of an ensemble of classifiers: what it knows, and whether it knows how much.
 
 `probabilities` are (m, N, C): member, input, class. Their mean over members is the ensemble's prediction. Logarithms
-are natural. Source: D'Angelo, Fortuin & Wenzel 2021 (On Stein variational neural network ensembles), eq. 7-9 and app. B;
-"as coded" means its code, where it differs from the usual definition.
+are natural. Source: D'Angelo, Fortuin & Wenzel 2021 (On Stein variational neural network ensembles), eq. 7-9 and app.
+B; "as coded" means its code, where it differs from the usual definition.
 """
 
 from __future__ import annotations
