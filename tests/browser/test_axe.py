@@ -8,7 +8,7 @@ from chromium import PATIENCE, UNCOVERED
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("index", "lessons", "particles", "location", "collapse", "wave", "posterior", "notation")
+PAGES = ("index", "lessons", "particles", "location", "collapse", "wave", "functions", "posterior", "notation")
 
 
 def violations(page) -> list[str]:

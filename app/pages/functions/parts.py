@@ -41,7 +41,7 @@ PRESETS = [
     {
         "name": "Five classes: where do ensembles doubt?",
         "setup": FunctionSetup(ring=True, methods=("ensemble", "fw"), knobs={"method.jacobian": "shortcut"}),
-        "text": "Dark is doubt. Far outside there is nearly none: each member is certain along its rays.",
+        "text": "Colour is doubt. Far outside, members are certain, each along its own rays.",
     },
 ]
 MARKS = {
