@@ -40,8 +40,12 @@ PRESETS = [
     },
     {
         "name": "Five classes: where do ensembles doubt?",
-        "setup": FunctionSetup(ring=True, methods=("ensemble", "fw"), knobs={"method.jacobian": "shortcut"}),
-        "text": "Colour is doubt. Far outside, members are certain, each along its own rays.",
+        "setup": FunctionSetup(
+            ring=True,
+            methods=("ensemble", "fw"),
+            knobs={"method.jacobian": "shortcut", "method.link": "softmax", "target.on_rows": 0},
+        ),
+        "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },
 ]
 MARKS = {

@@ -79,7 +79,7 @@ class FunctionSession(Player):
         self._run = FunctionRun(setup)
         self._stop = STEPS[setup.ring]  # training pauses there
         self._speed = 20
-        self._published = 0.0
+        self._published = self._looking = 0.0  # when the last frame was made, and the seconds that it took
         self._forces: dict[str, tuple[float, tuple[float, float]]] = {}  # when they were measured, and their sizes
         self.snapshot: Snapshot | None = None
 
@@ -126,16 +126,18 @@ class FunctionSession(Player):
 
     def _due(self) -> bool:
         waited = time.monotonic() - self._published
-        return not self._playing or self._run.shown is None or waited > INTERVAL[self._setup.ring]
+        due = max(INTERVAL[self._setup.ring], 2 * self._looking)
+        return not self._playing or self._run.shown is None or waited > due
 
     def _frame(self) -> np.ndarray:
-        self._published, run, setup, found = time.monotonic(), self._run, self._setup, {}
+        started, run, setup, found = time.perf_counter(), self._run, self._setup, {}
         for name, own in run.live.items():
             about = {"step": own.step, "diverged": own.diverged, "rate": 1 / own.seconds if own.seconds else 0.0}
             found[name] = look(own.spec, own.state.particles, setup, name, forces=self._sizes(own), **about)
         self.snapshot = Snapshot(run.clock, setup, found)
-        outline = None if setup.ring else exact(*setup.posterior())
-        return pack(run.clock, found, outline)
+        packed = pack(run.clock, found, None if setup.ring else exact(*setup.posterior()))
+        self._published, self._looking = time.monotonic(), time.perf_counter() - started
+        return packed
 
     def _sizes(self, own: MethodRun) -> tuple[float, float]:
         """Return the mean length of both forces on a particle, at most half a second old."""
