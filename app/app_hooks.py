@@ -31,6 +31,7 @@ def on_server_loaded(server_context):
     from app.server import patches
     from app.server.limits import LIMITS
     from stein_core import keep_compiled
+    from stein_core.machine import single_thread_lapack
     from stein_core.runner import WIDE
 
     pn.panel(None)  # makes Panel import the packages by which it recognises figures
@@ -41,6 +42,7 @@ def on_server_loaded(server_context):
     patches.apply()
     IOLoop.current().add_callback(patches.begin_busy_cleanup)
     keep_compiled()
+    single_thread_lapack()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: full garbage collections a fifth as often
     gc.collect()
     gc.freeze()  # see `app.server.memory.Garbage`

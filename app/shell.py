@@ -11,6 +11,7 @@ import panel_material_ui as pmui
 
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
+from app.pages.functions.page import FunctionsPage
 from app.pages.lessons import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation
@@ -43,6 +44,7 @@ PAGES = {
     "location": ("Location and variance", Location),
     "collapse": ("Variance collapse", Collapse),
     "wave": ("1-D wave", WavePage),
+    "functions": ("Function space", FunctionsPage),
     "posterior": ("Your posterior", PosteriorPage),
     "benchmarks": ("Benchmarks", Benchmarks),
     "notation": ("Notation and references", Notation),

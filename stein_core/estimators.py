@@ -46,11 +46,9 @@ def stein(gram, g, repulsion, weights):
     return gram @ (weights[:, None] * g), jnp.max(weights) * repulsion
 
 
-def knob(default: str) -> Knob:
+def knob(name: str, default: str) -> Knob:
     """Return the choice of an estimator as a knob."""
-    return Knob(
-        "estimator", default, label="estimator", choices=ESTIMATORS, help="of the score of the particles' density"
-    )
+    return Knob(name, default, label="estimator", choices=ESTIMATORS, help="of the score of the particles' density")
 
 
 def estimate(estimator, gram, g, repulsion, weights):

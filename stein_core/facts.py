@@ -60,7 +60,8 @@ class MethodFacts(Facts):
     On pages: colour: on a light page and on a dark one; marker: Bokeh's name; both of its series in every figure,
     without them it takes what is free. wave: its place
     among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that
-    its band narrows with the network's width.
+    its band narrows with the network's width. ensemble: its place among the methods of the page "Function space"; 0:
+    not there.
     """
 
     guides: tuple[str, ...]
@@ -84,6 +85,7 @@ class MethodFacts(Facts):
     marker: str = ""
     wave: int = 0
     narrows: bool | None = None
+    ensemble: int = 0
 
     @property
     def interacts(self) -> bool:

@@ -89,5 +89,6 @@ def retention(uncertainty: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def separation(known: np.ndarray, unknown: np.ndarray) -> float:
-    """Return the mean disagreement at unknown inputs over that at known ones, MD_o / MD_t of the paper."""
-    return float(np.mean(unknown) / np.mean(known))
+    """Return the mean disagreement at unknown inputs over that at known ones, MD_o / MD_t of the paper; NaN if that is
+    0."""
+    return float(np.mean(unknown) / np.mean(known)) if np.mean(known) > 0 else float("nan")

@@ -43,7 +43,9 @@ def through(problem, compared, z):
     return jnp.sqrt(2 * total / (problem.m * problem.step_size))[:, None] * z, jnp.zeros_like(z)
 
 
-KNOB = Knob("noise", "none", label="noise", choices=FORCE_NOISES, help="beta = 1; only the Cholesky factor samples")
+KNOB = Knob(
+    "added_noise", "none", label="noise", choices=FORCE_NOISES, help="beta = 1; only the Cholesky factor samples"
+)
 
 
 def shaken(problem, compared, noise):

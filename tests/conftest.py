@@ -11,6 +11,7 @@ from checks import COMPILE, TRACE, lazy
 import stein_core
 from stein_core import steppers
 from stein_core.experiments import bands
+from stein_core.machine import single_thread_lapack
 from stein_core.registry import Registry
 from stein_core.sweep import batches
 
@@ -19,6 +20,7 @@ BROWSER = "tests/browser/"
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(19)  # the first process has the browser tests: a page that plays costs most while a test waits for it
 
+single_thread_lapack()
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
 

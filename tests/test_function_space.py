@@ -107,8 +107,9 @@ def test_without_functions_all_of_them_are_svgd(kernel):
             np.testing.assert_allclose(found.attract, plain.attract, rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(found.repulse, plain.repulse, rtol=1e-9, atol=1e-12)
         for estimator in ("kde", "sge", "ssge"):
-            knobs = {**common, "method.estimator": estimator}
-            one, other = step_of("fsvgd", knobs, **of)[0], step_of("wgd", knobs, **of)[0]
+            choice = {name: {**common, f"method.{name}": estimator} for name in ("function_estimator", "estimator")}
+            one = step_of("fsvgd", choice["function_estimator"], **of)[0]
+            other = step_of("wgd", choice["estimator"], **of)[0]
             np.testing.assert_allclose(one.repulse, other.repulse, rtol=1e-8, atol=1e-10)
 
 
@@ -285,9 +286,10 @@ def test_the_cholesky_noise_is_that_of_stochastic_svgd():
     """With plain steps, on a target without functions."""
     common = {"method.particles": 5, "method.step_size": 0.1}
     ends = {}
+    names = {"fw": "method.added_noise", "stochastic": "method.noise"}
     for method, noise in (("fw", "cholesky"), ("stochastic", "cholesky"), ("fw", "elementwise"), ("fw", "none")):
         spec = Spec("banana", 2, method, optimizer="sgd", capacity=6)
-        knobs = arguments_of(knobs_of(spec, {**common, "method.noise": noise}))
+        knobs = arguments_of(knobs_of(spec, {**common, names[method]: noise}))
         _, made = assemble(spec, target_of(spec), knobs)
         state = made.init(jax.random.PRNGKey(0), 6)
         ends[method, noise] = np.asarray(jax.jit(made.step)(jax.random.PRNGKey(1), state)[0].particles)

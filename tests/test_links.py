@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.pages import lessons, location, particles
 from app.pages.collapse import grid
+from app.pages.functions import setup as functions
 from app.pages.wave import setup as wave
 from app.stage import setup as stage
 from app.stage.live_page import Look
@@ -66,6 +67,19 @@ WAVES = {
     "knobs": knobs(wave.all_knobs().values(), lambda knob: wave.default_of(knob.name)),
     "data": st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=5).map(tuple),
 }
+FUNCTIONS = {
+    "ring": st.booleans(),
+    "methods": some(("ensemble", "svgd", "fsvgd"), 2),
+    "width": st.integers(1, 128),
+    "seed": st.integers(0, 2**32 - 1),
+    "steps": st.integers(0, functions.MOST_STEPS),
+    "knobs": knobs(
+        [knob for name, knob in functions.all_knobs().items() if name != "method.link"],
+        lambda knob: functions.default_of(knob.name),
+    ),
+    "data": st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=5).map(tuple),
+    "handles": st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), max_size=5).map(tuple),
+}
 GRIDS = {
     "methods": some(METHODS),
     "dims": st.lists(st.integers(1, 100), min_size=1, max_size=3).map(tuple),
@@ -80,6 +94,7 @@ PAGES = {
     "setup": (stage.link_fields, stage.Setup, SETUPS, stage.Setup()),
     "location's setup": (stage.link_fields, stage.Setup, SETUPS, location.Location.plain),
     "wave": (wave.link_fields, wave.WaveSetup, WAVES, wave.WaveSetup()),
+    "functions": (functions.link_fields, functions.FunctionSetup, FUNCTIONS, functions.FunctionSetup()),
     "grid": (grid.link_fields, grid.Grid, GRIDS, grid.Grid()),
     "collapse": (
         lambda: grid.VIEW,

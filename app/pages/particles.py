@@ -32,7 +32,7 @@ class Particles(Live):
     def __init__(self, shell, query: dict[str, str]):
         self.methods = pmui.MultiChoice(
             label=f"Methods (1 to {PANELS})",
-            options={e.label: e.name for e in METHODS.entries()},
+            options={e.label: e.name for e in METHODS.entries() if not e.facts.functions},
             max_items=PANELS,
             sx=CHIPS,
             **WIDTH,

@@ -65,7 +65,26 @@ PAPERS = (
         "D'Angelo et al. 2021",
         "On Stein variational neural network ensembles",
         "arXiv 2106.10760",
-        "Ensembles as SVGD without interaction (eq. 3).",
+        "Ensembles as SVGD without interaction (eq. 3); f-, fw- and h-SVGD (eq. 4-6); entropy and disagreement "
+        "(eq. 7-9); the regression and the ring of classes (app. D).",
+    ),
+    Paper(
+        "Wang et al. 2019",
+        "Function space particle optimization for Bayesian neural networks",
+        "ICLR 2019",
+        "SVGD on outputs of functions, and the prior of functions as a Gaussian fitted to draws.",
+    ),
+    Paper(
+        "Cho & Saul 2009; Lee et al. 2018",
+        "Kernel methods for deep learning; Deep neural networks as Gaussian processes",
+        "NeurIPS 2009; ICLR 2018",
+        "The Gaussian process that a ReLU network's prior tends to: the prior of f-SVGD, and the exact band.",
+    ),
+    Paper(
+        "Li et al. 2016",
+        "Preconditioned stochastic gradient Langevin dynamics for deep neural networks",
+        "AAAI 2016",
+        "pSGLD (alg. 1).",
     ),
     Paper(
         "Gorham & Mackey 2017",
@@ -215,5 +234,22 @@ CORRECTIONS = (
         "It must be the minimum, as in eq. 5: the maximum would weaken nothing. Damping sets the Stein trace to 1, and "
         "not the variance: at 10 particles the trace is 1.00 while the variance is 1.37 times the truth.",
         "page=benchmarks&table=damped",
+    ),
+    Correction(
+        "D'Angelo et al. 2021, eq. 2: noise with the square root of each entry of the kernel matrix.",
+        "A sampler needs a root of the matrix, its Cholesky factor. With the printed one, 20 particles on $N(0, 1)$ "
+        "get a variance of 1.5 to 2 instead of 1 (`tests/test_estimators.py`). Both are offered, with their names.",
+        "page=functions&methods=fw&method.added_noise=elementwise",
+    ),
+    Correction(
+        "D'Angelo et al. 2021, table 1: a row pSGLD.",
+        "Its code adds noise to the gradient that Adam takes. Adam rescales it: on $N(0, 1)$ the variance is "
+        "$\\sqrt{\\epsilon}/2$, not 1 (`tests/test_function_space.py`). We call that noisy Adam, and have pSGLD too.",
+        "page=functions&methods=noisy_adam,psgld",
+    ),
+    Correction(
+        "The code of D'Angelo et al. 2021: negative log-likelihood.",
+        "It is $-\\log$ of the mean probability of the labels, which is smaller than the mean of $-\\log$. "
+        "`tests/test_metrics.py` holds both; values of the two are not to be compared.",
     ),
 )

@@ -41,6 +41,7 @@ from stein_core.cli.recordings import add_nuts, add_record
 from stein_core.cli.tables import add_tables
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short
+from stein_core.machine import single_thread_lapack
 from stein_core.spec import all_options
 
 
@@ -97,6 +98,7 @@ def parser() -> Parser:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 2 for a wrong name or value, 3 for a run that diverged."""
+    single_thread_lapack()
     try:
         known = parser()
         options, options.others = known.parse_known_args(import_files(arguments))

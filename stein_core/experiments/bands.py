@@ -86,7 +86,7 @@ def coverage(values: np.ndarray, y: np.ndarray, probability: float, noise: float
 
 @lru_cache(maxsize=32)
 def _drawer(spec: Spec, entry, draws: int):
-    """Compile (particles, knobs, x, key) -> function values (capacity * draws, k) and which particles count."""
+    """Compile (particles, knobs, x, key) -> outputs (capacity * draws, k, c) and which particles count."""
 
     def values(particles, knobs, x, key):
         problem = problem_of(spec, target_of(spec), knobs)
@@ -95,28 +95,28 @@ def _drawer(spec: Spec, entry, draws: int):
         theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
         flat = theta.reshape(-1, spec.dim)
         outputs = problem.target.functions.outputs
-        found = jax.lax.map(lambda t: outputs(t, x)[:, 0], flat, batch_size=256)
+        found = jax.lax.map(lambda t: outputs(t, x), flat, batch_size=256)
         return found, problem.active(spec.capacity)
 
     return jax.jit(values)
 
 
-def function_values(
+def outputs_at(
     spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
 ) -> np.ndarray:
-    """Return f at x for a run's particles: (m * draws, k), or (m, k) for point masses.
+    """Return the outputs at x for a run's particles: (m * draws, k, c), or (m, k, c) for point masses.
 
     The draws are the same at every call with a seed, so that a band moves with the particles and does not flicker.
 
     Args:
         spec, knobs: of the run.
         particles: (capacity, p).
-        x: (k,) grid.
+        x: (k, ...) inputs.
         draws: draws of each guide.
         seed: of the draws.
 
     Raises:
-        ValueError: the target is not a regression.
+        ValueError: the target has no functions.
     """
     if target_of(spec).functions is None:
         raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
@@ -124,8 +124,16 @@ def function_values(
     with jax.default_matmul_precision("highest"):
         arguments = arguments_of(knobs_of(spec, knobs))
         values, active = draw(particles, arguments, jnp.asarray(x, float), jax.random.PRNGKey(seed))
-    values = np.asarray(values).reshape(spec.capacity, -1, len(x))
-    return values[np.asarray(active)].reshape(-1, len(x))
+    values = np.asarray(values)
+    values = values.reshape(spec.capacity, -1, *values.shape[1:])
+    return values[np.asarray(active)].reshape(-1, *values.shape[2:])
+
+
+def function_values(
+    spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
+) -> np.ndarray:
+    """Return f at x, the first output of `outputs_at`: (m * draws, k), or (m, k) for point masses."""
+    return outputs_at(spec, particles, knobs, x, draws, seed)[..., 0]
 
 
 def disagreement(chains: np.ndarray) -> np.ndarray:

@@ -126,9 +126,7 @@ OPTIONS = (
 )
 NOISE = Knob("noise", 1.0, 0.01, 5.0, "log", "noise sd", "known standard deviation of the observations")
 PRIOR = Knob("prior_scale", 1.0, 0.05, 5.0, "log", "prior sd", "standard deviation of every weight under the prior")
-ON_ROWS = Knob(
-    "on_rows", 1.0, 0.0, 1.0, "integer", "repel at the data too", "0: only at the handles; 1: at the data too"
-)
+ON_ROWS = Knob("on_rows", 1, 0, 1, "integer", "repel at the data too", "0: at the handles only")
 
 
 def without_replacement(every: Rows, batch: int):

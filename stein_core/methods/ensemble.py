@@ -13,6 +13,7 @@ from stein_core.registry import METHODS
     colour=("#444D2C", "#848A70"),
     marker="hex",
     wave=6,
+    ensemble=1,
 )
 def ensemble(problem):
     "Every point climbs alone (kernel = identity, alpha = 0): all variance comes from where they started."

@@ -20,12 +20,13 @@ from stein_core.registry import METHODS
     guides=("point",),
     functions=True,
     check=check,
-    knobs=(ALPHA, PRIOR_KNOB, LINK, estimators.knob("stein"), *schedules.knobs("none")),
+    knobs=(ALPHA, PRIOR_KNOB, LINK, estimators.knob("function_estimator", "stein"), *schedules.knobs("none")),
     noisy=lambda choices: choices.get("method.prior") in ("ssge", "moments"),
-    colour=("#0B6E99", "#5CC3EE"),
+    colour=("#3A7600", "#DEEEA6"),
     marker="inverted_triangle",
+    ensemble=3,
 )
-def fsvgd(problem, *, alpha, prior, link, estimator, **schedule):
+def fsvgd(problem, *, alpha, prior, link, function_estimator, **schedule):
     """Forces between outputs, with a prior over functions. The Jacobian of each network pulls them back to its
     weights."""
 
@@ -43,7 +44,7 @@ def fsvgd(problem, *, alpha, prior, link, estimator, **schedule):
         pairs = pair_gradients(among, out.features, squared, sigma)
         repulsion = jnp.einsum("i,ilk->lk", problem.active(n).astype(x.dtype), pairs)
         gram = gram_of(among, out.features)
-        attract, repulse = estimators.estimate(estimator, gram, g, repulsion, weights)
+        attract, repulse = estimators.estimate(function_estimator, gram, g, repulsion, weights)
         gamma = schedules.gamma(step=state.step, **schedule)
         return Forces(gamma * out.pull(attract.reshape(out.values.shape)), alpha * out.pull_features(repulse))
 

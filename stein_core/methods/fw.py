@@ -25,11 +25,12 @@ from stein_core.registry import METHODS
     functions=True,
     check=check,
     knobs=(ALPHA, JACOBIAN, LINK, NOISE, *schedules.knobs("none")),
-    noisy=lambda choices: choices.get("method.noise", "none") != "none",
+    noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#9C3D10", "#FF9A66"),
     marker="diamond",
+    ensemble=4,
 )
-def fw(problem, *, alpha, jacobian, link, noise, **schedule):
+def fw(problem, *, alpha, jacobian, link, added_noise, **schedule):
     "The scores of the weights, averaged by a kernel of functions, and the gradient of that kernel."
 
     def parts(key, state):
@@ -47,4 +48,4 @@ def fw(problem, *, alpha, jacobian, link, noise, **schedule):
         _, out, among = parts(key, state)
         return among, out.features
 
-    return flow(problem, field, shaken(problem, compared, noise))
+    return flow(problem, field, shaken(problem, compared, added_noise))

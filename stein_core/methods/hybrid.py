@@ -17,11 +17,12 @@ from stein_core.registry import METHODS
     functions=True,
     check=check,
     knobs=(ALPHA, JACOBIAN, LINK, NOISE, *schedules.knobs("none")),
-    noisy=lambda choices: choices.get("method.noise", "none") != "none",
+    noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#6A4C93", "#BDA0E8"),
     marker="circle_cross",
+    ensemble=5,
 )
-def hybrid(problem, *, alpha, jacobian, link, noise, **schedule):
+def hybrid(problem, *, alpha, jacobian, link, added_noise, **schedule):
     """A kernel of weights averages the scores, and a kernel of functions repels. Two kernels are no SVGD: the paper
     gives no guarantee, with noise or without."""
 
@@ -34,4 +35,4 @@ def hybrid(problem, *, alpha, jacobian, link, noise, **schedule):
     def compared(key, state):
         return problem, without_spare(problem, state.particles)
 
-    return flow(problem, field, shaken(problem, compared, noise))
+    return flow(problem, field, shaken(problem, compared, added_noise))

@@ -18,6 +18,7 @@ from stein_core.registry import METHODS
     noisy=lambda choices: True,
     colour=("#7D5A50", "#D2A899"),
     marker="y",
+    ensemble=7,
 )
 def noisy_adam(problem):
     """Adam on the score plus N(0, 1 / epsilon). The paper calls it pSGLD, but Adam rescales the noise: on N(0, 1) the

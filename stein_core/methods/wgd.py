@@ -34,11 +34,12 @@ def law(d, n, knobs):
     label="Wasserstein descent",
     reference="D'Angelo & Fortuin 2021 (Repulsive deep ensembles)",
     guides=("point",),
-    knobs=(ALPHA, estimators.knob("kde")),
+    knobs=(ALPHA, estimators.knob("estimator", "kde")),
     law=law,
     simplex=True,
     colour=("#8A4B00", "#F0B36B"),
     marker="square",
+    ensemble=6,
 )
 def wgd(problem, *, alpha, estimator):
     "Each particle follows its own score and leaves where the particles are dense; an estimator says where that is."

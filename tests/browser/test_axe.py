@@ -8,7 +8,19 @@ from chromium import PATIENCE, UNCOVERED
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("index", "lessons", "particles", "location", "collapse", "wave", "posterior", "benchmarks", "notation")
+PAGES = (
+    "index",
+    "lessons",
+    "particles",
+    "location",
+    "collapse",
+    "wave",
+    "functions",
+    "samplers",
+    "posterior",
+    "benchmarks",
+    "notation",
+)
 
 
 def violations(page) -> list[str]:

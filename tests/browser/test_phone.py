@@ -29,7 +29,10 @@ CUT = """() => {
     "query",
     [
         "",
-        *(f"?page={page}" for page in ("lessons", "particles", "location", "collapse", "wave", "notation")),
+        *(
+            f"?page={page}"
+            for page in ("lessons", "particles", "location", "collapse", "wave", "functions", "notation")
+        ),
         "?page=lessons&lesson=04",
     ],
 )

@@ -33,7 +33,7 @@ class Settings:
         self.pending: dict[str, Any] = {}  # changed other knobs, until the fields make a grid
 
         def several(label, registry):
-            options = {e.label: e.name for e in registry.entries()}
+            options = {e.label: e.name for e in registry.entries() if not getattr(e.facts, "functions", False)}
             return pmui.MultiChoice(label=label, options=options, solid=False, sx=CHIPS, **WIDTH)
 
         def listed(label):

@@ -1,0 +1,164 @@
+// What a panel of the page "Function space" looks like, on a canvas or in an SVG.
+function line(ctx, map, xs, ys) {
+  xs.forEach((x, i) => ctx[i ? "lineTo" : "moveTo"](map.x(x), map.y(ys[i])));
+}
+
+// Mean, 1, 2 and 3 standard deviations, and the curve of each member.
+function drawMembers(ctx, map, xs, {mean, sd, curves}, color) {
+  ctx.fillStyle = ctx.strokeStyle = color;
+  ctx.globalAlpha = 0.14;
+  for (const times of [3, 2, 1]) {
+    ctx.beginPath();
+    xs.forEach((x, i) => ctx[i ? "lineTo" : "moveTo"](map.x(x), map.y(mean[i] - times * sd[i])));
+    for (let i = xs.length - 1; i >= 0; i--) ctx.lineTo(map.x(xs[i]), map.y(mean[i] + times * sd[i]));
+    ctx.closePath();
+    ctx.fill();
+  }
+  ctx.globalAlpha = 0.55;
+  ctx.lineWidth = 1;
+  for (const curve of curves) {
+    ctx.beginPath();
+    line(ctx, map, xs, curve);
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+  ctx.lineWidth = 2.5;
+  ctx.beginPath();
+  line(ctx, map, xs, mean);
+  ctx.stroke();
+}
+
+// The exact band, dashed: mean +- 2 standard deviations.
+function drawExact(ctx, map, xs, {mean, sd}, color) {
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1.6;
+  ctx.beginPath();
+  for (const times of [-2, 2]) {
+    for (let i = 0; i < xs.length - 1; i++) {
+      if (i % 5 > 2) continue;
+      ctx.moveTo(map.x(xs[i]), map.y(mean[i] + times * sd[i]));
+      ctx.lineTo(map.x(xs[i + 1]), map.y(mean[i + 1] + times * sd[i + 1]));
+    }
+  }
+  ctx.stroke();
+}
+
+function drawData(ctx, map, points, marked, radius, look) {
+  points.forEach(([x, y], i) => {
+    ctx.beginPath();
+    const r = i === marked ? radius + 3 : radius;
+    ctx.ellipse(map.x(x), map.y(y), r, r, 0, 0, 2 * Math.PI);
+    ctx.fillStyle = i === marked ? look.ink : look.muted;
+    ctx.fill();
+    ctx.strokeStyle = look.paper;
+    ctx.lineWidth = 0.8;
+    ctx.stroke();
+  });
+}
+
+// Points where functions repel: diamonds; on the axis of the regression, or where they lie in the plane.
+function drawHandles(ctx, places, marked, look) {
+  places.forEach(([x, y], i) => {
+    const r = i === marked ? 9 : 6.5;
+    ctx.beginPath();
+    ctx.moveTo(x, y - r);
+    ctx.lineTo(x + r, y);
+    ctx.lineTo(x, y + r);
+    ctx.lineTo(x - r, y);
+    ctx.closePath();
+    ctx.fillStyle = i === marked ? look.ink : look.repulse;
+    ctx.fill();
+    ctx.strokeStyle = look.paper;
+    ctx.lineWidth = 1.5;
+    ctx.stroke();
+  });
+}
+
+// Pairs of members: how far apart their weights are, and how far apart their functions.
+function drawPairs(ctx, map, {weights, functions}, color) {
+  ctx.fillStyle = color;
+  ctx.globalAlpha = 0.55;
+  ctx.beginPath();
+  for (let i = 0; i < weights.length; i++) {
+    const x = map.x(weights[i]), y = map.y(functions[i]);
+    ctx.moveTo(x + 2.2, y);
+    ctx.ellipse(x, y, 2.2, 2.2, 0, 0, 2 * Math.PI);
+  }
+  ctx.fill();
+  ctx.globalAlpha = 1;
+}
+
+// A map of side x side values from 0 to most, as shades of one colour.
+function shadeMap(values, side, most, [r, g, b]) {
+  const canvas = document.createElement("canvas"), ctx = sizedCanvas(canvas, side, side, 1);
+  const image = ctx.createImageData(side, side);
+  for (let i = 0; i < values.length; i++) {
+    const o = 4 * ((side - 1 - Math.floor(i / side)) * side + i % side);
+    image.data.set([r, g, b, 255 * Math.min(1, Math.max(0, values[i] / most))], o);
+  }
+  ctx.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function drawMap(ctx, map, values, side, reach, most, color) {
+  const [x, y, x1, y1] = [map.x(-reach), map.y(reach), map.x(reach), map.y(-reach)];
+  ctx.drawImage(shadeMap(values, side, most, rgb(color)), x, y, x1 - x, y1 - y);
+}
+
+// The border between classes of each member, as dark as the share of members that have it.
+function drawBorders(ctx, map, {right, up}, side, reach, color) {
+  const cell = 2 * reach / side, at = i => -reach + i * cell;
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1.2;
+  for (let level = 1; level <= 5; level++) {
+    ctx.globalAlpha = 0.15 * level;
+    ctx.beginPath();
+    for (let i = 0; i < right.length; i++) {
+      const column = i % side, row = Math.floor(i / side);
+      if (Math.ceil(5 * right[i]) === level) {
+        ctx.moveTo(map.x(at(column + 1)), map.y(at(row)));
+        ctx.lineTo(map.x(at(column + 1)), map.y(at(row + 1)));
+      }
+      if (Math.ceil(5 * up[i]) === level) {
+        ctx.moveTo(map.x(at(column)), map.y(at(row + 1)));
+        ctx.lineTo(map.x(at(column + 1)), map.y(at(row + 1)));
+      }
+    }
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+}
+
+function drawCircle(ctx, map, radius, color) {
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (let k = 0; k < 120; k += 2) {
+    const a = k * Math.PI / 60, b = (k + 1) * Math.PI / 60;
+    ctx.moveTo(map.x(radius * Math.cos(a)), map.y(radius * Math.sin(a)));
+    ctx.lineTo(map.x(radius * Math.cos(b)), map.y(radius * Math.sin(b)));
+  }
+  ctx.stroke();
+}
+
+// Entropies at test points (filled) and far away (outline), as shares of their points.
+function drawHistograms(ctx, map, [test, far], most, color, ink) {
+  const width = most / test.length;
+  ctx.fillStyle = color;
+  ctx.globalAlpha = 0.4;
+  test.forEach((share, i) => {
+    const y = map.y(share);
+    ctx.fillRect(map.x(i * width), y, map.x((i + 1) * width) - map.x(i * width), map.y(0) - y);
+  });
+  ctx.globalAlpha = 1;
+  ctx.strokeStyle = ink;
+  ctx.lineWidth = 2;
+  ctx.beginPath();
+  ctx.moveTo(map.x(0), map.y(0));
+  far.forEach((share, i) => {
+    ctx.lineTo(map.x(i * width), map.y(share));
+    ctx.lineTo(map.x((i + 1) * width), map.y(share));
+  });
+  ctx.lineTo(map.x(most), map.y(0));
+  ctx.stroke();
+}

@@ -1,0 +1,205 @@
+"""Page "Function space": ensembles of networks that repel as functions, live, beside the exact band."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import replace
+
+import numpy as np
+import panel as pn
+import panel_material_ui as pmui
+
+from app.pages.functions.controls import Controls
+from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, curves_file, table
+from app.pages.functions.session import FunctionSession
+from app.pages.functions.setup import MOST_STEPS, PAPER, FunctionSetup
+from app.pages.functions.stage import FunctionStage
+from app.pages.functions.transport import Transport
+from app.server.loop import soon
+from app.server.streaming import Mailbox, Streamer
+from app.ui.job_bar import MIDDLE, TEXT
+from app.ui.legend import coloured, legend, legend_pane, sentence_pane
+from stein_core import device_name
+
+ERASE = {
+    "border": 0,
+    "color": "var(--mui-palette-text-primary)",
+    "fontSize": "15px",
+    "gap": "6px",
+    "minHeight": "36px",
+    "padding": "4px 10px",
+    "textTransform": "none",
+    "& .MuiIcon-root, & .material-icons": {"fontSize": "1.1rem !important"},
+}
+
+
+class FunctionsPage:
+    """Page "Function space"; see `app.shell` for the contract of a page.
+
+    Attributes:
+        setup: what is shown; the session trains it.
+    """
+
+    def __init__(self, shell, query: dict[str, str]):
+        self.shell, self.later = shell, soon(pn.state.curdoc)
+        # Panel drops changes until the document is loaded. The stage moves before that, so news has to wait.
+        self.loaded = lambda call: self.later(lambda: pn.state.onload(call))
+        self.setup, problems = FunctionSetup.from_query(query)
+        self.playing, self.status, self.rate = True, "", 0.0
+        self.stage = FunctionStage(self.on_message, dark=shell.frame.dark_theme)
+        shell.frame.param.watch(self.darken, "dark_theme")
+        self.streamer = Streamer(self.stage.send, self.later)
+        self.session = FunctionSession(self.setup, self.streamer, Mailbox(self.loaded, self.on_news))
+        self.controls = Controls(self.take)
+        self._make_widgets()
+        warning = pmui.Alert(
+            pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
+        )
+        self.sidebar = self.controls.sidebar
+        caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
+        self.main = [
+            pmui.Column(
+                *[warning] * bool(problems),
+                self.alarm,
+                pmui.FlexBox(self.sentence, self.erase, self.reset_points, align_items="center"),
+                self.stage,
+                self.legend,
+                self.transport.panel,
+                self.table,
+                pmui.FlexBox(self.hint, self.seed, self.exports, self.file, align_items="center"),
+                pmui.Typography(f"{HELP} {KEYS}", **caption),
+                sizing_mode="stretch_width",
+                margin=(4, 12),
+            )
+        ]
+        self._show_setup()
+        self.later(self.show)  # before a browser has loaded the page, so that something moves sooner
+        pn.state.on_session_destroyed(lambda context: self.session.close())
+
+    def _make_widgets(self):
+        self.transport = Transport(self.session.toggle, self.session.step, self.reset, self.session.speed)
+        self.sentence, self.legend = sentence_pane(), legend_pane()
+        self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
+        self.alarm = pmui.Alert(
+            "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
+        )
+        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE, **MIDDLE)
+        self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
+        self.reset_points = pmui.Button(
+            label="Reset points", icon="restore", on_click=lambda event: self.take(handles=(), data=PAPER), **TEXT
+        )
+        self.hint = pmui.Typography("", variant="body2", margin=(4, 10), **MIDDLE)
+        self.seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
+        items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
+        self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
+        self.exports.on_click(self._export)
+        self.file = pmui.FileDownload(
+            label="Numbers as CSV",
+            callback=lambda: curves_file(self.session.snapshot),
+            filename="functions.csv",
+            **TEXT,
+        )
+        self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
+
+    # ---- what the shell asks
+
+    def darken(self, event):
+        """Use the dark theme, or the light one."""
+        self.stage.dark = event.new
+
+    def show(self):
+        self.session.wake()
+
+    def hide(self):
+        self.session.sleep()
+
+    def refresh(self):
+        snapshot = self.session.snapshot
+        rate = f" · {self.rate:,.0f} steps/s" if self.playing else ""
+        step = snapshot.step if snapshot else 0
+        self.transport.say(self.status or f"step {step:,}{rate} · {device_name()}")
+        if snapshot and snapshot.methods:
+            self.table.object = table(snapshot)
+
+    def link(self) -> str:
+        return replace(self.setup, steps=min(self.session.paused_at, MOST_STEPS)).to_query()
+
+    # ---- from the user
+
+    def take(self, **change) -> bool:
+        """Change the setup.
+
+        Args:
+            change: fields of the FunctionSetup.
+
+        Returns:
+            False if the new setup is not valid; the page then says why and keeps the old one.
+        """
+        try:
+            setup = replace(self.setup, steps=0, **change)
+        except ValueError as error:
+            pn.state.notifications.error(str(error), duration=8000)  # shown as text, not as HTML
+            self._show_setup()
+            return False
+        self.setup = setup
+        self.session.apply(setup)
+        self._show_setup()
+        return True
+
+    def on_message(self, message: dict):
+        """Handle a message of the stage: acknowledgements, points and keys."""
+        if "ready" in message:
+            self.streamer.ready()
+        elif "ack" in message:
+            self.streamer.ack(message["ack"])
+        elif "handles" in message:
+            self._moved(handles=message["handles"])
+        elif "points" in message and not self.setup.ring:
+            self._moved(data=message["points"])
+        elif "key" in message:
+            calls = {"space": self.session.toggle, "right": self.session.step, "r": self.reset}
+            pn.state.onload(calls[message["key"]])
+
+    def _moved(self, **points):
+        pn.state.onload(lambda: self.take(**points))
+
+    def reset(self):
+        self.setup = replace(self.setup, steps=0)
+        self.session.reset()
+        self.session.play(True)
+
+    def _new_seed(self, event):
+        self.take(seed=int(np.random.default_rng().integers(1_000_000)))
+
+    def _export(self, item):
+        label = item["label"]
+        if label.startswith("Figure"):
+            self.stage.export(label[-3:].lower())
+        elif label == "Copy link":
+            self.shell.copy_link(self.link())
+        else:
+            step = self.session.snapshot.step if self.session.snapshot else 0
+            self.shell.browser.copy(self.setup.to_python(step))
+
+    # ---- drawing
+
+    def _show_setup(self):
+        self.controls.show(self.setup)
+        self.sentence.object = coloured(self.controls.sentence)
+        self.stage.show(self.setup)
+        self.legend.object = legend(*MARKS[self.setup.ring])
+        self.hint.object = HINT[self.setup.ring]
+        usual = not self.setup.handles and (self.setup.ring or self.setup.data == PAPER)
+        self.reset_points.disabled = usual
+
+    def on_news(self, news: dict):
+        """Take news of the session. On the event loop."""
+        if "playing" in news:
+            self.playing = news["playing"]
+            self.transport.show(self.playing)
+        if "alarm" in news:
+            self.alarm.param.update(object=html.escape(news["alarm"]), visible=bool(news["alarm"]))
+        if "status" in news:
+            self.status = news["status"]
+        if "steps_per_second" in news:
+            self.rate = news["steps_per_second"]

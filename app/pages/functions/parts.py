@@ -1,0 +1,158 @@
+"""Texts, presets and table of read-outs of page "Function space"."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+
+from app.pages.functions.seen import GRID, Line, exact, spread_of
+from app.pages.functions.session import Snapshot
+from app.pages.functions.setup import FunctionSetup
+from app.ui.colours import GREY, looks_of
+from stein_core import METHODS
+
+OWN = "Your own settings"
+GAP = ((2.7, 0.0), (3.1, 0.0), (3.5, 0.0), (3.9, 0.0), (4.3, 0.0))
+PRESETS = [
+    {
+        "name": "Different weights, same function",
+        "setup": FunctionSetup(),
+        "text": "On the left, SVGD's members stay together. f-SVGD's spread as wide as the dashed exact band.",
+    },
+    {
+        "name": "Repulsion only in the gap",
+        "setup": FunctionSetup(
+            methods=("ensemble", "fsvgd"), handles=GAP, knobs={"target.on_rows": 0, "method.alpha": 5.0}
+        ),
+        "text": "Drag the diamonds under f-SVGD. Its curves open where they lie; the ensemble does not see them.",
+    },
+    {
+        "name": "SSGE's prior is too wide",
+        "setup": FunctionSetup(methods=("fsvgd",), knobs={"method.prior": "ssge"}),
+        "text": "On the left, the band is several times as wide as the dashed one.",
+    },
+    {
+        "name": "Theory and shortcut: fw-SVGD and h-SVGD",
+        "setup": FunctionSetup(methods=("fw", "hybrid"), width=20),
+        "text": "Both repel as functions and keep the prior of weights. Change the Jacobian.",
+    },
+    {
+        "name": "Five classes: where do ensembles doubt?",
+        "setup": FunctionSetup(
+            ring=True,
+            methods=("ensemble", "fw"),
+            knobs={"method.jacobian": "shortcut", "method.link": "softmax", "target.on_rows": 0},
+        ),
+        "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
+    },
+]
+MARKS = {
+    False: (
+        ("line", "mean"),
+        ("pale", "1, 2 and 3 sd of the members"),
+        ("thin line", "each member"),
+        ("dashed", "exact NNGP band, mean ± 2 sd"),
+        ("full mark", "data"),
+        ("pale", "inputs of the data (grey)"),
+    ),
+    True: (
+        ("dark", "entropy (0 to ln 5), disagreement (0 to 0.4)"),
+        ("thin line", "borders of each member's classes"),
+        ("dashed", "circle: beyond it the far points lie"),
+        ("full mark", "training data"),
+        ("pale", "histogram: test points; line: far points"),
+    ),
+}
+HINT = {
+    False: "Drag a diamond on the axis, or a data point; double-click adds a diamond, Delete takes it away.",
+    True: "Drag a diamond in the plane; double-click adds one, Delete takes it away.",
+}
+HELP = (
+    "The exact band is the posterior of the infinitely wide network with the same prior and noise: f-SVGD's own target "
+    "with the NNGP prior, an approximation of the posterior of these weights. Disagreement is the mean over classes of "
+    "the standard deviation between members. AUROC says how well a score tells far points from test points; 0.5 is "
+    "chance. "
+)
+KEYS = (
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **, .** choose a "
+    "diamond, **arrows** move it, **Delete** takes it away"
+)
+CSS = """<style>table.space {border-collapse: collapse; width: 100%; font-size: 14px}
+.space th {font-weight: 400; color: var(--mui-palette-text-secondary); text-align: right; vertical-align: bottom;
+  line-height: 1.25; padding: 2px 6px; border-bottom: 1px solid var(--mui-palette-divider)}
+.space td {text-align: right; white-space: nowrap; padding: 2px 6px; font-variant-numeric: tabular-nums; height: 22px}
+.space th:first-child, .space td:first-child {text-align: left}
+.space i {display: inline-block; width: 10px; height: 10px; margin-right: 6px}
+.space-scroll {overflow-x: auto}
+@media (max-width: 600px) {
+  .space tbody {display: block} .space tr {display: grid; grid-template-columns: 1fr 1fr; padding: 6px 0;
+    border-bottom: 1px solid var(--mui-palette-divider)}
+  .space thead {display: none}
+  .space td {text-align: left; padding: 2px 0; white-space: normal}
+  .space td:first-child {grid-column: 1 / -1; font-weight: 600}
+  .space td::before {content: attr(data-head) " "; color: var(--mui-palette-text-secondary)}
+}</style>"""
+TIPS = {
+    "left": "mean sd of f over 0 to 1",
+    "blobs": "mean sd of f where the data lie",
+    "gap": "mean sd of f over 2.7 to 4.3",
+    "right": "mean sd of f over 6.3 to 7",
+    "attraction": "mean length of the attraction on a particle",
+    "repulsion": "mean length of the repulsion on a particle",
+    "steps/s": "steps a second of this method's own training time",
+    "entropy, middle": "mean entropy at 50 points in the ring's middle, sd 0.63",
+    "entropy, far": "mean entropy at 200 points, 11 to 30 from the middle; ln 5 is 1.61",
+}
+
+
+def table(picture: Snapshot) -> str:
+    """Return the read-outs as HTML: a row for each method, and the exact band's on the regression."""
+    methods, ring = picture.methods, picture.setup.ring
+    first = next(iter(methods.values()))
+    of = {
+        name: seen.numbers if ring else {f"sd, {k}": v for k, v in seen.spread.items()}
+        for name, seen in methods.items()
+    }
+    heads = [*of[next(iter(methods))], "attraction", "repulsion", "steps/s"]
+    rows = []
+    for name, seen in methods.items():
+        look = looks_of([name])[0]
+        cells = [*(f"{v:.3g}" for v in of[name].values()), *map(short, seen.forces), f"{seen.rate:,.0f}"]
+        rows.append(_row(heads, METHODS[name].label, f"light-dark({look.colour}, {look.dark})", cells))
+    if isinstance(first, Line):
+        spread = spread_of(exact(*picture.setup.posterior())[1])
+        rows.append(_row(heads, "exact NNGP", GREY, [*(f"{v:.3g}" for v in spread.values()), "", "", ""]))
+    head = "".join(
+        f'<th title="{html.escape(TIPS.get(text.removeprefix("sd, "), text))}">{html.escape(text)}</th>'
+        for text in ("", *heads)
+    )
+    body = "".join(rows)
+    return f'{CSS}<div class="space-scroll"><table class="space"><thead><tr>{head}</tr></thead>{body}</table></div>'
+
+
+def short(value: float) -> str:
+    """Return a length as a short text."""
+    return "–" if math.isnan(value) else f"{value:.3g}"
+
+
+def _row(heads: list[str], label: str, colour: str, cells: list[str]) -> str:
+    named = "".join(f'<td data-head="{html.escape(head)}">{cell}</td>' for head, cell in zip(heads, cells))
+    return f'<tr><td><i style="background: {colour}"></i>{html.escape(label)}</td>{named}</tr>'
+
+
+def curves_file(picture: Snapshot | None) -> io.StringIO:
+    """Return what is shown as a CSV file: mean and sd on the grid, or the numbers of each method on the ring."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    for name, seen in (picture.methods if picture else {}).items():
+        if isinstance(seen, Line):
+            writer.writerow(["method", "step", "x", "mean", "sd", *(f"member {i}" for i in range(len(seen.curves)))])
+            for x, mean, sd, *members in zip(GRID, seen.mean, seen.sd, *seen.curves):
+                writer.writerow([name, seen.step, *(f"{v:.6g}" for v in (x, mean, sd, *members))])
+        else:
+            writer.writerow(["method", "step", *seen.numbers])
+            writer.writerow([name, seen.step, *(f"{v:.6g}" for v in seen.numbers.values())])
+    out.seek(0)
+    return out

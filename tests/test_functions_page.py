@@ -1,0 +1,156 @@
+"""Page "Function space": its setup, what is seen of a run, its session and its widgets."""
+
+import csv
+import time
+
+import numpy as np
+import pytest
+
+from app.pages.functions import parts, seen, stage
+from app.pages.functions.controls import Controls
+from app.pages.functions.session import FunctionSession, Snapshot
+from app.pages.functions.setup import FunctionSetup, shown, used_by
+from app.server.streaming import Streamer
+from stein_core import METHODS
+from stein_core.experiments.network_data import gap_data
+
+
+def test_a_bad_setup_is_refused_and_says_what_is_allowed():
+    for change, words in (
+        ({"methods": ("smi",)}, "smi"),
+        ({"methods": ()}, "allowed: 1 to 4"),
+        ({"ring": True, "methods": ("svgd", "fsvgd", "fw")}, "allowed: 1 to 2"),
+        ({"handles": tuple((0.1 * i, 0.0) for i in range(49))}, "allowed: 1 to 48"),
+        ({"knobs": {"method.particles": 60}}, "allowed: 1 to 50"),
+        ({"knobs": {"method.jacobian": "theorie"}}, "theory"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            FunctionSetup(**change)
+    for preset in parts.PRESETS:
+        again, problems = FunctionSetup.from_query(
+            dict(p.split("=") for p in preset["setup"].to_query().split("&") if p)
+        )
+        assert again == preset["setup"] and not problems
+    assert FunctionSetup.from_query({"handles": "1,2;x"})[1] == [
+        "points: '1,2;x' is no list of points; allowed: x,y;x,y and so on."
+    ]
+
+
+def test_only_what_makes_a_difference_is_offered():
+    assert "target.on_rows" in used_by("fw", False) and "target.on_rows" not in used_by("svgd", False)
+    assert "method.link" in used_by("fw", True) and "method.link" not in used_by("fw", False)
+    assert not {"kernel.name", "bandwidth.rule"} & used_by("ensemble", False)
+    assert [name for name in shown() if METHODS[name].facts.functions] == ["fsvgd", "fw", "hybrid"]
+    controls = Controls(lambda **change: pytest.fail("the program sets the widgets"))
+    controls.show(FunctionSetup(methods=("ensemble",)))
+    assert not controls.repulsion[1].visible and controls.knobs["method.particles"].visible
+    controls.show(FunctionSetup(ring=True, methods=("fw",)))
+    assert controls.knobs["method.link"].visible and not controls.knobs["target.noise"].visible
+
+
+def line(m=3, **change):
+    draw = np.random.default_rng(0)
+    curves = draw.normal(size=(m, len(seen.GRID)))
+    pairs = m * (m - 1) // 2
+    about = {"step": 7, "diverged": False, "rate": 10.0, "forces": (1.0, np.nan)}
+    return seen.Line(
+        **(about | change),
+        mean=curves.mean(axis=0),
+        sd=curves.std(axis=0, ddof=1),
+        curves=curves,
+        weights=np.ones(pairs),
+        functions=np.ones(pairs),
+        spread=seen.spread_of(curves.std(axis=0)),
+    )
+
+
+def test_a_frame_holds_what_its_script_takes_out():
+    k, found = len(seen.GRID), line()
+    frame = stage.pack(7, {"fsvgd": found}, (np.zeros(k), np.ones(k)))
+    assert frame.dtype == np.float32 and frame[1:4].tolist() == [0, 7, 1]
+    at = 4 + 2 * k
+    assert frame[at : at + 5].tolist() == [shown().index("fsvgd"), 7, 0, 3, 3]
+    np.testing.assert_allclose(frame[at + 5 : at + 5 + k], found.mean, rtol=1e-6)
+    assert len(frame) == at + 5 + 2 * k + 3 * k + 2 * 3
+
+
+def test_numbers_are_shown_and_saved():
+    setup = FunctionSetup(methods=("ensemble", "fsvgd"))
+    picture = Snapshot(7, setup, {"ensemble": line(), "fsvgd": line()})
+    html = parts.table(picture)
+    assert html.count("<tr>") == 4 and "exact NNGP" in html and ">8.84<" in html and ">–<" in html
+    rows = list(csv.reader(parts.curves_file(picture)))
+    assert len(rows) == 2 * (1 + len(seen.GRID)) and rows[0][:5] == ["method", "step", "x", "mean", "sd"]
+    script = setup.to_python(30)
+    compile(script, "script", "exec")
+    assert "'target.width': 50" in script and script.count("knobs, 30)") == 2
+
+
+def test_maps_of_the_ring_are_those_of_its_members():
+    """Two members that agree, and two that swap two classes: entropy and disagreement tell them apart."""
+    inputs, where, y = seen.ring_inputs()
+    sure = np.zeros((2, len(inputs), 5))
+    sure[:, :, 0] = 50
+    about = {"step": 1, "diverged": False, "rate": 1.0, "forces": (0.0, 0.0)}
+    agreed = seen._ring(sure, about)
+    assert agreed.entropy.max() < 1e-9 and agreed.disagreement.max() < 1e-9 and not agreed.right.any()
+    sure[1, :, 0], sure[1, :, 1] = 0, 50
+    swapped = seen._ring(sure, about)
+    np.testing.assert_allclose(swapped.entropy, np.log(2), rtol=1e-6)
+    assert swapped.numbers["AUROC entropy"] == 0.5 and swapped.histograms.sum() == pytest.approx(2)
+    half = np.zeros((1, len(inputs), 5))
+    half[0, :, 2] = np.where(inputs[:, 0] > 0, 50, -50)
+    border = seen._ring(half, about).right.reshape(seen.SIDE, seen.SIDE)
+    assert (border[:, seen.SIDE // 2 - 1] == 1).all() and border.sum() == seen.SIDE
+
+
+@pytest.fixture
+def training():
+    """training(setup) -> (session, frames, news); closed at the end."""
+    sessions = []
+
+    def started(setup):
+        frames, news = [], {}
+        streamer = Streamer(lambda frame: (frames.append(frame), streamer.ack(frame[0])), lambda call: call())
+        session = FunctionSession(setup, streamer, news.update)
+        sessions.append(session)
+        session.wake()
+        return session, frames, news
+
+    yield started
+    for session in sessions:
+        session.close()
+
+
+def until(happened, seconds=150):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_session_trains_and_answers_when_data_move(training):
+    small = FunctionSetup(methods=("ensemble",), width=3, steps=40, knobs={"method.particles": 4})
+    session, frames, news = training(small)
+    until(lambda: session.snapshot and session.snapshot.step == 40 and news.get("playing") is False)
+    assert len(frames) > 2 and session.paused_at == 40
+    before = session.snapshot.methods["ensemble"]
+    assert before.curves.shape == (4, len(seen.GRID)) and np.isfinite(before.forces).all()
+    outline = frames[-1][4 : 4 + len(seen.GRID)].copy()
+    moved = tuple((x, y + 3) for x, y in gap_data())
+    session.apply(FunctionSetup(methods=("ensemble",), width=3, steps=40, knobs=small.knobs, data=moved))
+    until(lambda: session.snapshot.step > 60)
+    assert np.abs(frames[-1][4 : 4 + len(seen.GRID)] - outline).max() > 1  # the exact band is another one
+    session.play(False)
+    until(lambda: news.get("playing") is False)
+
+
+@pytest.mark.long
+def test_a_session_goes_from_the_line_to_the_ring_and_back(training):
+    knobs = {"method.particles": 4, "method.jacobian": "shortcut"}
+    session, frames, _ = training(FunctionSetup(methods=("fsvgd",), width=3, knobs=knobs))
+    until(lambda: session.snapshot and session.snapshot.step > 5)
+    session.apply(FunctionSetup(ring=True, methods=("fw",), width=3, knobs=knobs))
+    until(lambda: session.snapshot and isinstance(session.snapshot.methods.get("fw"), seen.Ring), 300)
+    until(lambda: session.snapshot.step > 5)
+    assert frames[-1][1] == 1 and 0 <= session.snapshot.methods["fw"].numbers["accuracy"] <= 1
