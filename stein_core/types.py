@@ -179,12 +179,14 @@ class Method(NamedTuple):
         per_particle: (function, memory) -> memory, with the function applied to every array that has the particles
             along its first axis. The default says that no array has them.
         extra: (key, State) -> further arrays by name, for a page. Only `Stepper.look` computes them.
+        draw: (key, State, n) -> (n, d) fresh draws, of a method with the fact `sampler`.
     """
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
     per_particle: Callable[[Callable, Any], Any] = lambda function, memory: memory
     extra: Callable[[Array, State], dict[str, Array]] | None = None
+    draw: Callable[[Array, State, int], Array] | None = None
 
 
 @dataclass(frozen=True)
