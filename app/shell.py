@@ -15,6 +15,7 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.posterior.page import PosteriorPage
+from app.pages.samplers.page import Samplers
 from app.pages.start import Index
 from app.pages.wave.page import WavePage
 from app.server.limits import LIMITS
@@ -42,6 +43,7 @@ PAGES = {
     "location": ("Location and variance", Location),
     "collapse": ("Variance collapse", Collapse),
     "wave": ("1-D wave", WavePage),
+    "samplers": ("Samplers", Samplers),
     "posterior": ("Your posterior", PosteriorPage),
     "notation": ("Notation and references", Notation),
 }

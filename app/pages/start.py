@@ -41,6 +41,7 @@ SENTENCES = {
     "location": "See SMI's guides in both of their spaces: where they are, and how wide they are.",
     "collapse": "See how much variance each method keeps as the dimension grows, with exact laws through the points.",
     "wave": "Add and drag data points, and see how the uncertainty band of a Bayesian neural network follows.",
+    "samplers": "Train networks that turn noise into draws, and see what a small discrepancy does not see.",
     "posterior": "Fit a posterior or upload draws, see whether they are right, and what a change would do.",
     "notation": "Look up every symbol with its name in the code, every paper, and each place where we correct one.",
 }

@@ -46,6 +46,7 @@ def bridge(problem, base_sd, share, key, x):
     options=(LAYERS, WIDTH, DEPTH),
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#8A3B12", "#F4B183"),
     marker="star",
 )

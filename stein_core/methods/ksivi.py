@@ -11,7 +11,7 @@ ESTIMATORS = Registry("estimator of the discrepancy")
 FOLLOWS = Registry("gradient of the bandwidth")
 
 
-# An estimator is a function (draw, first, weights) -> the second batch, (x, a) like the first, and the weights (n, n) of
+# An estimator is a function (draw, first, weights) -> the second batch, (x, a) like the first, and weights (n, n) of
 # the pairs of both batches. `draw` makes another batch like the first.
 
 
@@ -81,6 +81,7 @@ def discrepancy(problem, form, follow, first, second, pairs):
     options=NETWORK,
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#B0482A", "#FF9E80"),
     marker="triangle",
 )
