@@ -20,7 +20,7 @@ from stein_core.types import Target
 KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis
 DASHES = {"loss": "solid", "distance": "dashed", "mmd": "dotted"}
-NAMES = {"loss": "loss (minimised)", "distance": "sliced W₂ (wanted)", "mmd": "MMD (wanted)"}
+NAMES = {"loss": "loss", "distance": "sliced W₂", "mmd": "MMD"}
 REACH = 3.0  # of the plane of z
 
 
@@ -39,8 +39,8 @@ class Course:
         self.source = ColumnDataSource({name: [] for name in ("xs", "ys", "colour", "dash", "label")})
         self.floor = ColumnDataSource({"x": [], "y": []})
         made = figure(
-            height=280, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
-            toolbar_location="above", x_axis_label="step", title="What is minimised, and what we want",
+            height=330, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
+            toolbar_location="above", x_axis_label="step", title="The loss is minimised; W₂ and MMD are wanted",
             y_range=Range1d(LEAST, 10.0), x_range=DataRange1d(start=0, default_span=100),
         )  # fmt: skip
         made.toolbar.active_scroll = None
@@ -49,8 +49,8 @@ class Course:
             "xs", "ys", source=self.source, line_color=colour, line_dash="dash", line_width=2, legend_field="label"
         )
         made.line("x", "y", source=self.floor, line_color=GREY, line_width=1.5, legend_label="W₂ of exact draws")
-        made.legend.location = "bottom_left"
-        made.legend.label_text_font_size = "13px"
+        made.add_layout(made.legend[0], "below")
+        made.legend.orientation, made.legend.ncols, made.legend.padding = "horizontal", 2, 0
         self.figure = dressed(made, dark)
         self.clear()
 

@@ -119,9 +119,8 @@ class Samplers(Live):
         rest = [knobs[name] for name in choices.rest if name not in TRAINING]
         choices.of_rest.body[:] = rest
         kernel = group("Kernel", *(knobs[name] for name in REPULSION))
-        self.sidebar = [
-            choices.posterior, choices.methods, training, choices.of_optimizer, kernel, choices.of_start, choices.of_rest
-        ]  # fmt: skip
+        folds = [choices.of_start, choices.of_rest]
+        self.sidebar = [choices.posterior, choices.methods, training, choices.of_optimizer, kernel, *folds]
         self.transport.speed.value = SPEED
 
     def unfit(self, setup: Setup) -> str:
