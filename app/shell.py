@@ -17,6 +17,7 @@ from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles
 from app.pages.posterior.page import PosteriorPage
+from app.pages.samplers.page import Samplers
 from app.pages.start import Index
 from app.pages.wave.page import WavePage
 from app.server.limits import LIMITS
@@ -45,6 +46,7 @@ PAGES = {
     "collapse": ("Variance collapse", Collapse),
     "wave": ("1-D wave", WavePage),
     "functions": ("Function space", FunctionsPage),
+    "samplers": ("Samplers", Samplers),
     "posterior": ("Your posterior", PosteriorPage),
     "benchmarks": ("Benchmarks", Benchmarks),
     "notation": ("Notation and references", Notation),

@@ -56,6 +56,7 @@ class Stepper:
         own = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
         for name in ("_reset", "_advance", "_look", "_init_particle"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
+        self._draw = jax.jit(partial(Stepper._draw, own), static_argnums=3)
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._diagnostics: dict[Any, CompiledDiagnostics] = {}
         self._prepared: set[Any] = set()
@@ -132,6 +133,9 @@ class Stepper:
 
     def _init_particle(self, location, knobs):
         return self._assembled(knobs)[0].guide.init(location)
+
+    def _draw(self, seed, state: State, knobs, n: int):
+        return self._assembled(knobs)[1].draw(jax.random.PRNGKey(seed), state, n)
 
     # ---- host side
 
@@ -221,6 +225,18 @@ class Stepper:
             arrays[name] = np.where(np.isfinite(force), force, force.dtype.type(0))[rows]
         still = {"step": int(seen["step"]), "finite": bool(seen["finite"]), "extra": seen["extra"]}
         return Frame(metrics=metrics, **still, **arrays)
+
+    def draw(self, state: State, knobs: Mapping[str, Any], n: int, seed: int = 0) -> np.ndarray:
+        """Return (n, d) fresh draws of a trained sampler. Another n is another program.
+
+        Raises:
+            ValueError: the method is no sampler.
+        """
+        if not self._fixed:
+            some = ", ".join(entry.name for entry in METHODS.entries() if entry.facts.sampler)
+            raise ValueError(f"method {self.spec.method!r} is no sampler; allowed: {some}.")
+        with jax.default_matmul_precision("highest"):
+            return np.asarray(self._draw(np.uint32(seed), state, self._arguments(knobs), n))
 
     def _measuring(self, measure: Measure) -> CompiledDiagnostics:
         names = names_of(measure)

@@ -260,4 +260,7 @@ def trained(
         draws = sampler.shown(state.memory.weights, state.key, len(state.particles)).x
         return {"loss": value, "draws": draws, "curve": along(sampler, state.memory.weights, angle)}
 
-    return Method(init, step, extra=extra)
+    def draw(key, state, n):
+        return sampler.draw(state.memory.weights, key, n).x
+
+    return Method(init, step, extra=extra, draw=draw)

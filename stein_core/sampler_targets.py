@@ -105,4 +105,5 @@ def unbalanced(dim, *, weight, apart):
         mean=mean * jnp.eye(1, 2)[0],
         variance=sd**2 + (half**2 - mean**2) * jnp.eye(1, 2)[0],
         log_normalizer=0.0,
+        mode_centers=half * jnp.asarray([[1.0, 0.0], [-1.0, 0.0]]),
     )

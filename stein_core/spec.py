@@ -171,6 +171,20 @@ def target_of(spec: Spec) -> Target:
     return _target(TARGETS[spec.target], spec.dim, Options(spec.options_of("target")), precision())
 
 
+def target_at(spec: Spec, knobs: Mapping[str, Any]) -> Target:
+    """Return the spec's target with these knobs, and its defaults for the others.
+
+    Args:
+        spec: names the target.
+        knobs: full name -> value, checked or traced; what is not the target's is ignored.
+    """
+    entry = TARGETS[spec.target]
+    own = {knob.name: knobs.get(f"target.{knob.name}", knob.default) for knob in entry.knobs}
+    if entry.facts.data:
+        own["data"] = data_of(entry, Options(spec.options_of("target")))
+    return entry.make(spec.dim, **spec.options_of("target"), **own) if own else target_of(spec)
+
+
 def all_options() -> dict[str, Option]:
     """Return every option of any target, guide or method by its full name."""
     return {

@@ -85,6 +85,7 @@ def stacked(make):
             mean=tiled(plane.mean),
             variance=tiled(plane.variance),
             covariance=covariance,
+            mode_centers=plane.mode_centers if dim == 2 else None,
             constrain=lambda theta: {"theta": theta},
         )
 
@@ -193,6 +194,7 @@ def _mixture(weights, means, covariances) -> Target:
         mean=mean,
         variance=np.diagonal(covariance),
         covariance=covariance,
+        mode_centers=means if len(np.unique(means, axis=0)) == len(means) > 1 else None,
     )
 
 

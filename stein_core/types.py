@@ -122,6 +122,7 @@ class Target:
         root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
         start: (key, n) -> (n, d) points at which particles start, for a model whose paper says where; None: normal
             around `center`. The knobs of the start scale and shift both.
+        mode_centers: (k, d) centres of modes that lie apart, or None.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
         modes: local maxima that the search for the start has found, the highest first, if a normal fits there.
     """
@@ -146,6 +147,7 @@ class Target:
     unconstrain: Callable[[dict[str, Array]], Array] | None = None
     root: np.ndarray | None = None
     start: Callable[[Array, int], Array] | None = None
+    mode_centers: np.ndarray | None = None
     note: str = ""
     modes: tuple[Mode, ...] = ()
 
@@ -214,12 +216,14 @@ class Method(NamedTuple):
         per_particle: (function, memory) -> memory, with the function applied to every array that has the particles
             along its first axis. The default says that no array has them.
         extra: (key, State) -> further arrays by name, for a page. Only `Stepper.look` computes them.
+        draw: (key, State, n) -> (n, d) fresh draws, of a method with the fact `sampler`.
     """
 
     init: Callable[[Array, int], State]
     step: Callable[[Array, State], tuple[State, Forces]]
     per_particle: Callable[[Callable, Any], Any] = lambda function, memory: memory
     extra: Callable[[Array, State], dict[str, Array]] | None = None
+    draw: Callable[[Array, State, int], Array] | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ function glyph(name, theme, color = theme.ink) {
     sum: arrow(theme.ink, false),
     guides: `<ellipse cx="14" cy="8" rx="11" ry="6.5" fill="${color}" fill-opacity="0.15" stroke="${color}" stroke-width="2"/>`,
     trails: `<path d="M2 13C8 4 14 13 26 5" fill="none" stroke="${color}" stroke-opacity="0.5" stroke-width="2"/>`,
+    curve: `<path d="M4 12Q10 0 14 8T24 4" fill="none" stroke="${color}" stroke-width="2"/>`,
     fixed: `<path d="M14 1V15M7 8H21" stroke="${color}" stroke-width="1.5"/><circle cx="14" cy="8" r="5" fill="none" stroke="${color}" stroke-width="1.5"/>`,
     draws: [[4, 10], [10, 5], [15, 11], [21, 6], [25, 11]].map(([x, y]) => `<circle cx="${x}" cy="${y}" r="1.8" fill="${theme.muted}"/>`).join(""),
     point: dots([[6, 5], [15, 11], [22, 4]]),
@@ -57,7 +58,7 @@ class Legend {
   }
 
   update({map, scale}, {show, bars}, panels) {
-    const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length)};
+    const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length), curve: panels.some(p => p.fixed.length)};
     const arrows = show.attract || show.repulse, noisy = panels.some(p => p.noisy) && (arrows || show.sum);
     const force = !bars && arrows && scale > 0 && map ? niceBelow(50 / scale / map.kx) : 0;
     const now = JSON.stringify([show, there, noisy, force, force && scale * map.kx, panels.length]);

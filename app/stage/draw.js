@@ -215,6 +215,7 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
     }
   }
   if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
+  if (show.curve) drawCurve(ctx, map, panel.fixed, theme);
   if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false, 0, lit("attract"));
   if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true, 0, lit("repulse"));
   if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
@@ -267,9 +268,10 @@ function drawLegend(ctx, marks, {map, scale}, look, panels) {
     sum: (at, row) => drawArrows(ctx, at, row, 4, 1, theme.ink, false),
     guides: at => drawGuides(ctx, {...at, x: () => x + 13, kx: 11, ky: 7}, [0, 0, 1, 1, 0, 0, 0, 0], theme.ink),
     fixed: at => drawFixed(ctx, {...at, x: () => x + 13}, [0, 0], theme.ink),
+    curve: at => drawCurve(ctx, {...at, x: v => x + v}, [4, 0, 22, 0], theme),
     draws: at => drawGhosts(ctx, {...at, kx: 1, x: v => x + 13 + v}, [-9, 0, 0, 0, 9, 0], theme.muted),
   };
-  const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length)};
+  const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length), curve: panels.some(p => p.fixed.length)};
   for (const [name, text] of Object.entries(marks)) {
     if (show[name] && glyphs[name] && there[name] !== false) item(26, text, glyphs[name]);
   }

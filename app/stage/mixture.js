@@ -96,3 +96,14 @@ function drawBells(ctx, map, rows, area, color) {
   ctx.lineWidth = 2.5 * unit;
   line(sum);
 }
+
+// The path of a sampler's mean as z moves along a line: dark on a light seam, so that it reads over any density.
+function drawCurve(ctx, map, points, theme) {
+  for (const [colour, width] of [[theme.paper, 5], [theme.ink, 2]]) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width * unit;
+    ctx.beginPath();
+    for (let i = 0; i < points.length; i += 2) ctx[i ? "lineTo" : "moveTo"](map.x(points[i]), map.y(points[i + 1]));
+    ctx.stroke();
+  }
+}

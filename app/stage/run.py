@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 import jax
 import numpy as np
 
-from stein_core import Frame, Spec, State, Stepper
+from stein_core import METHODS, Frame, Spec, State, Stepper
 from stein_core.assembly import Measure
 from stein_core.common_knobs import COMMON
 from stein_core.recipe import EDITS, Knobs, check_knobs
@@ -223,7 +223,8 @@ class Run:
             self._apply(*self.pending.pop(0)[1:])
 
     def _apply(self, name: str, value: Any) -> None:
-        if name in EDITS and self.capacity == 1 or name == "remove" and not (value < self.count and self.count > 1):
+        fixed = self.capacity == 1 or all(METHODS[method].facts.sampler for method in self.live)
+        if name in EDITS and fixed or name == "remove" and not (value < self.count and self.count > 1):
             return  # nothing to add to, or to take from
         for own in self.live.values():
             own.put(own.stepper.change(own.state, self.knobs_of(own), name, value)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Mapping, Sequence
 
 import contourpy
@@ -15,7 +15,7 @@ from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, TARGETS, Spec, Target, target_of
-from stein_core.spec import Options
+from stein_core.spec import Options, target_at
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
@@ -49,7 +49,13 @@ class SideBySide(Cards):
     def scene(self, specs: Sequence[Spec]) -> dict:
         looks = looks_of([spec.method for spec in specs])
         cards = [
-            card(METHODS[spec.method].label, read_outs(spec, self.metrics), accent=look, guides=spec.has_density)
+            card(
+                METHODS[spec.method].label,
+                read_outs(spec, self.metrics),
+                accent=look,
+                guides=spec.has_density,
+                edit=not METHODS[spec.method].facts.sampler,
+            )
             for look, spec in zip(looks, specs)
         ]
         return {"cards": cards, "backgrounds": [density_of(specs[0])], "note": target_of(specs[0]).note}
@@ -135,7 +141,7 @@ def density_of(spec: Spec) -> dict:
 
 
 @lru_cache(maxsize=64)
-def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
+def density(name: str | Target, dim: int, options: Options = Options(), knobs: Options = Options()) -> dict:
     """Return a scene's background for a target.
 
     Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
@@ -145,11 +151,13 @@ def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
         name: of the target, or the Target.
         dim: its dimension.
         options: of the target by their full names.
+        knobs: of the target by their full names, where they differ from the default.
     """
-    target = target_of(Spec(name, dim, options=options))
+    spec = Spec(name, dim, options=options)
+    target = target_at(spec, knobs) if knobs else target_of(spec)
     x0, x1, y0, y1 = target.extent
     # Many rows of data make a point dear: fewer of them, and not all at once.
-    cells, density = GRID, jax.jit(jax.vmap(target.log_density))
+    cells, density = GRID, _densities(name, dim, options, knobs) if knobs else jax.jit(jax.vmap(target.log_density))
     if TARGETS[name].facts.data:
         cells = COARSE
         density = jax.jit(lambda points: jax.lax.map(target.log_density, points, batch_size=cells))
@@ -187,6 +195,18 @@ def density(name: str | Target, dim: int, options: Options = Options()) -> dict:
         "curve": None,
         "draws": ghosts(target),
     }
+
+
+def _densities(name: str, dim: int, options: Options, knobs: Options):
+    values = {name.split(".")[1]: np.float32(value) for name, value in knobs.items()}
+    return partial(_compiled_densities(name, dim, options, tuple(values)), tuple(values.values()))
+
+
+@lru_cache(maxsize=16)
+def _compiled_densities(name: str, dim: int, options: Options, names: tuple[str, ...]):
+    """Return the compiled function (values of the knobs `names`, points) -> log densities: no value compiles again."""
+    spec = Spec(name, dim, options=options)
+    return jax.jit(lambda values, x: jax.vmap(target_at(spec, dict(zip(names, values))).log_density)(x))
 
 
 def ghosts(target: Target) -> list[float] | None:

@@ -290,7 +290,8 @@ class Session(Player):
         if self._run is None:  # it could not start, and has said why
             return
         self._measurable = self._dirty = True
-        if self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
+        grows = any(not METHODS[method].facts.sampler for method in self._setup.methods)
+        if grows and self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
             AHEAD.submit(self._compile_ahead, self._ticket)
 
     def _compile_ahead(self, ticket: object):

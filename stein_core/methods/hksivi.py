@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.knobs import Knob, Option
-from stein_core.methods.ksivi import ESTIMATOR, ESTIMATORS, FOLLOW, value_of
+from stein_core.methods.ksivi import ESTIMATOR, FOLLOW, discrepancy, second_batch, value_of
 from stein_core.networks import mlp
 from stein_core.registry import METHODS
 from stein_core.sampler import (
@@ -19,7 +19,6 @@ from stein_core.sampler import (
     Weights,
     apply_gradient,
     fallen,
-    kernel_of,
     scores,
     witness,
 )
@@ -47,10 +46,11 @@ def bridge(problem, base_sd, share, key, x):
     options=(LAYERS, WIDTH, DEPTH),
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#8A3B12", "#F4B183"),
     marker="star",
 )
-def hksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, base_sd, decay_every, layers, width, depth):
+def hksivi(problem, *, statistic, bandwidth_gradient, form, start_sd, base_sd, decay_every, layers, width, depth):
     """T layers, each a Langevin step towards p^s base^(1-s), s from 1/T to 1, plus a network. Each layer descends its
     own discrepancy. The networks start at 0, so that the sampler starts as an unadjusted Langevin chain."""
     d, follow = problem.target.dim, value_of(bandwidth_gradient)
@@ -74,29 +74,26 @@ def hksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, base_sd, d
         return center + base_sd * scale * problem.normal(key, (n,))
 
     def chain(weights, key, noise, n):
-        """Return the draws of all layers, stacked: (T, n, d) arrays."""
-        x, out = base(noise, n), []
-        for t in range(layers):
-            eps = problem.normal(jax.random.fold_in(noise, t + 1), (n,))
-            out.append(layer(jax.tree.map(lambda a: a[t], weights), shares[t], key, x, eps))
-            x = jax.lax.stop_gradient(out[-1].x)
-        return jax.tree.map(lambda *each: jnp.stack(each), *out)
+        """Return the draws of all layers, stacked: (T, n, d) arrays. No gradient passes from layer to layer."""
+
+        def go_on(x, each):
+            own, share, t = each
+            drawn = layer(own, share, key, x, problem.normal(jax.random.fold_in(noise, t + 1), (n,)))
+            return jax.lax.stop_gradient(drawn.x), drawn
+
+        return jax.lax.scan(go_on, base(noise, n), (weights, shares, jnp.arange(layers)))[1]
 
     def losses(weights, key, n):
-        def by(entry):
-            chains = {}
+        """Return the estimate of each layer, (T,)."""
 
-            def draw(batch, t):
-                if batch not in chains:
-                    chains[batch] = chain(weights, key, jax.random.fold_in(key, batch + 1), n)
-                x, pull = chains[batch].x[t], chains[batch].pull[t]
-                return x, bridge(problem, base_sd, shares[t], key, x) + pull
+        def batch(number):
+            drawn = chain(weights, key, jax.random.fold_in(key, number + 1), n)
+            toward = jax.vmap(lambda share, x: bridge(problem, base_sd, share, key, x))(shares, drawn.x)
+            return drawn.x, toward + drawn.pull
 
-            kernel = lambda x, y: kernel_of(problem, form, x, y, follow)  # noqa: E731
-            return jnp.stack([entry.make(problem, lambda batch, t=t: draw(batch, t), kernel) for t in range(layers)])
-
-        branches = [lambda e=e: by(e) for e in ESTIMATORS.entries()]
-        return jax.lax.switch(estimator.astype(jnp.int32), branches)
+        first = batch(0)
+        second, pairs = second_batch(statistic, lambda: batch(1), first, problem.weights(n))
+        return jax.vmap(lambda first, second: discrepancy(problem, form, follow, first, second, pairs))(first, second)
 
     def shown(weights, key, run_key, n):
         return chain(weights, key, jax.random.fold_in(run_key, FIXED), n)
@@ -130,4 +127,7 @@ def hksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, base_sd, d
         every, drawn = losses(weights, key, n), shown(weights, key, state.key, n)
         return {"loss": every[-1], "layer_losses": every, "layers": drawn.x, "draws": drawn.x[-1]}
 
-    return Method(init, step, extra=extra)
+    def draw(key, state, n):
+        return chain(state.memory.weights, key, key, n).x[-1]
+
+    return Method(init, step, extra=extra, draw=draw)

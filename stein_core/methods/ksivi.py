@@ -11,21 +11,22 @@ ESTIMATORS = Registry("estimator of the discrepancy")
 FOLLOWS = Registry("gradient of the bandwidth")
 
 
+# An estimator is a function (draw, first, weights) -> the second batch, (x, a) like the first, and weights (n, n) of
+# the pairs of both batches. `draw` makes another batch like the first.
+
+
 @ESTIMATORS.register("u", label="U-statistic", reference="KSIVI, eq. 23")
-def u_statistic(problem, draw, kernel):
+def u_statistic(draw, first, weights):
     "One batch, all pairs of two different draws."
-    x, a = draw(0)
-    weights, gram = problem.weights(len(x)), a @ a.T * kernel(x, x)
-    pairs = weights @ gram @ weights - jnp.sum(weights**2 * jnp.diagonal(gram))
-    return pairs * problem.m / jnp.maximum(problem.m - 1.0, 1.0)
+    pairs = jnp.where(jnp.eye(len(weights), dtype=bool), 0.0, jnp.outer(weights, weights))
+    total = jnp.sum(pairs)
+    return first, pairs / jnp.where(total > 0, total, 1.0)
 
 
 @ESTIMATORS.register("vanilla", label="two batches", reference="KSIVI, eq. 22")
-def vanilla(problem, draw, kernel):
+def vanilla(draw, first, weights):
     "Two independent batches, all pairs of one draw of each. It costs twice as many scores."
-    (x, a), (y, b) = draw(0), draw(1)
-    weights = problem.weights(len(x))
-    return weights @ (a @ b.T * kernel(x, y)) @ weights
+    return draw(), jnp.outer(weights, weights)
 
 
 @FOLLOWS.register("through", label="through the median", reference="KSIVI, its code (detach: False)")
@@ -40,7 +41,7 @@ def stopped():
     return 0.0
 
 
-ESTIMATOR = Knob("estimator", "u", label="estimator", choices=ESTIMATORS, help="of the squared discrepancy")
+ESTIMATOR = Knob("statistic", "u", label="estimator", choices=ESTIMATORS, help="of the squared discrepancy")
 FOLLOW = Knob(
     "bandwidth_gradient", "through", label="gradient of the bandwidth", choices=FOLLOWS, help="does it count?"
 )
@@ -51,18 +52,24 @@ def value_of(knob):
     return jnp.asarray([entry.make() for entry in FOLLOWS.entries()])[knob.astype(jnp.int32)]
 
 
-def discrepancy(problem, draw, form, estimator, follow):
-    """Return an unbiased estimate of KSD^2 of draws, for a bandwidth that is held fixed; it may be negative.
+def second_batch(statistic, draw, first, weights):
+    """Return what the estimator with this traced index returns."""
+    branches = [lambda e=e: e.make(draw, first, weights) for e in ESTIMATORS.entries()]
+    return jax.lax.switch(statistic.astype(jnp.int32), branches)
+
+
+def discrepancy(problem, form, follow, first, second, pairs):
+    """Return an unbiased estimate of KSD^2, for a bandwidth that is held fixed; it may be negative.
 
     Args:
         problem: has the kernel.
-        draw: number of the batch -> (x (n, d), a (n, d)).
-        form, estimator: traced indices.
+        form: traced index of its form.
         follow: 1 for a gradient through the bandwidth, 0 for none.
+        first, second: batches x (n, d) and a (n, d).
+        pairs: (n, n) weights.
     """
-    kernel = lambda x, y: kernel_of(problem, form, x, y, follow)  # noqa: E731
-    branches = [lambda e=e: e.make(problem, draw, kernel) for e in ESTIMATORS.entries()]
-    return jax.lax.switch(estimator.astype(jnp.int32), branches)
+    (x, a), (y, b) = first, second
+    return jnp.sum(pairs * (a @ b.T) * kernel_of(problem, form, x, y, follow))
 
 
 @METHODS.register(
@@ -74,10 +81,11 @@ def discrepancy(problem, draw, form, estimator, follow):
     options=NETWORK,
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#B0482A", "#FF9E80"),
     marker="triangle",
 )
-def ksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, decay_every, annealing, angle, **network):
+def ksivi(problem, *, statistic, bandwidth_gradient, form, start_sd, decay_every, annealing, angle, **network):
     """A network turns noise into draws and descends the kernel Stein discrepancy, E k(x, x') <a, a'> with a = grad log
     p(x) + eps / sigma. Steps near 0.001 suit it."""
     sampler, follow = sampler_of(problem, start_sd, **network), value_of(bandwidth_gradient)
@@ -87,6 +95,8 @@ def ksivi(problem, *, estimator, bandwidth_gradient, form, start_sd, decay_every
             drawn = sampler.draw(weights, jax.random.fold_in(key, batch), len(state.particles))
             return drawn.x, warmth(annealing, state.step) * scores(problem, key, drawn.x) + drawn.pull
 
-        return discrepancy(problem, draw, form, estimator, follow), ()
+        first = draw(0)
+        second, pairs = second_batch(statistic, lambda: draw(1), first, problem.weights(len(state.particles)))
+        return discrepancy(problem, form, follow, first, second, pairs), ()
 
     return trained(sampler, loss, annealing=annealing, decay_every=decay_every, angle=angle, form=form)

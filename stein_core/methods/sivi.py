@@ -38,6 +38,7 @@ def log_marginal(sampler, weights, x, own, others):
     options=(*NETWORK, AUXILIARY),
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#5E35B1", "#C5A8FF"),
     marker="inverted_triangle",
 )

@@ -22,6 +22,7 @@ WIDTH = Option("critic_width", 128, 1, 512, label="critic's width", help="units 
     options=(*NETWORK, WIDTH),
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#2E6B8A", "#86CFF0"),
     marker="hex",
 )

@@ -62,6 +62,7 @@ def reverse(log_density, key, z, leap, weights, burn, kept, leapfrogs):
     options=(*NETWORK, BURN, KEPT, LEAPFROGS),
     noisy=lambda choices: True,
     sampler=True,
+    optimizers=("adam_99",),
     colour=("#7A6A00", "#E3D26F"),
     marker="diamond",
 )

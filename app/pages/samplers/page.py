@@ -1,0 +1,242 @@
+"""Page "Samplers": networks that turn noise into draws, beside points that move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import panel as pn
+import panel_material_ui as pmui
+
+from app.pages.samplers.figures import Course, Ladder, Latent, Masses
+from app.pages.samplers.view import SamplerView, Seen, of_target
+from app.server.background import Threads
+from app.server.loop import soon
+from app.stage.choices import REPULSION
+from app.stage.live_page import KEYS, PRESETS, Live
+from app.stage.setup import Setup
+from app.ui import link
+from app.ui.colours import darken
+from app.ui.groups import group
+from app.ui.knob_widgets import CHIPS, WIDTH
+from stein_core import METHODS, TARGETS
+from stein_core.spec import target_at
+
+DRAWING = Threads(1, "samplers")
+MOST = 2  # methods side by side
+BATCH = 128  # most draws of a step on this page
+OTHERS = ("ksdd", "mied", "mala", "sgld", "svgd")
+KNOBS = {"method.particles": BATCH, "method.step_size": 1e-3, "method.annealing": 5000}
+STEPS = [float(f"{step:.3g}") for step in np.geomspace(1e-5, 0.1, 81)]
+TRAINING = (
+    "method.statistic",
+    "method.form",
+    "method.bandwidth_gradient",
+    "method.start_sd",
+    "method.base_sd",
+    "method.annealing",
+    "method.decay_every",
+)
+UNREAD = ("guide.width", "init.spread", "init.shift")  # a network has no such start
+SPEED = 20  # steps per frame at first
+HELP = (
+    "One dot is one z: the centre μ(z) of a normal with the sampler's σ, drawn as an ellipse. Arrows: the witness of "
+    "the discrepancy in two halves, the target's score and that of the noise. σ is not the posterior's sd."
+)
+
+
+def offered() -> dict[str, str]:
+    """Return the methods of the page, label -> name."""
+    samplers = [entry for entry in METHODS.entries() if entry.facts.sampler]
+    return {entry.label: entry.name for entry in (*samplers, *(METHODS[name] for name in OTHERS))}
+
+
+class Samplers(Live):
+    """Page "Samplers"; see `app.shell` for the contract of a page."""
+
+    plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
+    presets = PRESETS["samplers"]
+    marks = {
+        "attract": "target's score",
+        "repulse": "score of the noise",
+        "guides": "σ around each μ(z)",
+        "curve": "μ(z) on the line",
+        "trails": "trails",
+        "draws": "exact draws",
+    }
+    drawn = ["guides", "curve", "draws"]
+
+    def __init__(self, shell, query: dict[str, str]):
+        self.methods = pmui.MultiChoice(
+            label=f"Methods (1 to {MOST})", options=offered(), max_items=MOST, sx=CHIPS, **WIDTH
+        )
+        self.methods.param.watch(self.chose_methods, "value")
+        dark = shell.frame.dark_theme
+        self.later, self.waiting, self.newest = soon(pn.state.curdoc), False, []
+        self.begun, self.ladder, self.of_ladder = -1, None, None
+        self.course, self.masses = Course(dark), Masses(dark)
+        self.latent = Latent(lambda angle: self.on_knob("method.angle", angle), dark)
+        view = SamplerView(self.on_seen)
+        self.view = view
+        super().__init__(shell, query, view, (), self.methods)
+        self.arrange()
+        self.rungs = pmui.FlexBox(visible=False, sizing_mode="stretch_width")
+        pane = partial(pn.pane.Bokeh, margin=(4, 4))
+        self.below = pmui.FlexBox(
+            pane(self.course.figure, styles={"flex": "3 1 420px"}),
+            pane(self.masses.figure, styles={"flex": "1 1 260px"}),
+            pane(self.latent.figure),
+            sizing_mode="stretch_width",
+        )
+        foot = [
+            pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
+            pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
+        ]
+        self.around += [*self.warnings, *foot, self.below, self.rungs]
+        self.main = [
+            pmui.Column(
+                *self.warnings,
+                *self.top(),
+                self.stage,
+                self.transport.row,
+                self.below,
+                self.rungs,
+                self.read_outs,
+                *foot,
+                sizing_mode="stretch_width",
+                margin=(4, 12),
+            )
+        ]
+        self.quietly(self.show_setup, self.session.linked())
+
+    def arrange(self):
+        """Give the sidebar a group of what trains a network, and sliders the range of this page."""
+        choices, knobs = self.choices, self.choices.knobs
+        knobs["method.particles"].param.update(start=2, end=BATCH, label="draws of a step, or points")
+        self.quietly(knobs["method.step_size"].param.update, options=STEPS, value=1e-3)
+        training = group("Training", *(knobs[name] for name in TRAINING))
+        rest = [knobs[name] for name in choices.rest if name not in TRAINING]
+        choices.of_rest.body[:] = rest
+        kernel = group("Kernel", *(knobs[name] for name in REPULSION))
+        folds = [choices.of_start, choices.of_rest]
+        self.sidebar = [choices.posterior, choices.methods, training, choices.of_optimizer, kernel, *folds]
+        self.transport.speed.value = SPEED
+
+    def unfit(self, setup: Setup) -> str:
+        """Say which method of a link is not on this page."""
+        known = offered()
+        strangers = [METHODS[name].label for name in setup.methods if name not in known.values()]
+        if strangers:
+            return f"{', '.join(strangers)} is not on this page; allowed: {', '.join(known)}."
+        return "" if len(setup.methods) <= MOST else f"This page shows at most {MOST} methods."
+
+    def open(self, query: dict[str, str]):
+        """Show the Setup of a link."""
+        setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
+        if unfit := self.unfit(setup):
+            setup, problems = self.plain, [*problems, unfit]
+        if problems:
+            pn.state.notifications.warning(" ".join(problems))
+        self.tour.leave()
+        self.session.open(setup)
+
+    def chose_methods(self, event):
+        if not event.new:
+            pn.state.notifications.warning("Select at least one method.")
+            self.quietly(self.methods.param.update, **{"value": event.old})
+        else:
+            self.chosen(methods=tuple(event.new))
+
+    def darken(self, event):
+        super().darken(event)
+        figures = [self.course.figure, self.masses.figure, self.latent.figure]
+        for each in [*figures, *(self.ladder.figures if self.ladder else [])]:
+            darken(each, event.new)
+
+    # ---- knobs that the page itself shows
+
+    def on_knob(self, name, value):
+        super().on_knob(name, value)
+        if not self.quiet:
+            self.heed({name: value})
+
+    def show_news(self, news: dict):
+        super().show_news(news)
+        if "knobs" in news:
+            self.heed(news["knobs"])
+
+    def show_setup(self, setup: Setup):
+        super().show_setup(setup)
+        self.methods.value = list(setup.methods)
+        points = any(not METHODS[name].facts.sampler for name in setup.methods)
+        for name in UNREAD:
+            self.choices.knobs[name].visible = points and name.startswith("init.")
+        self.choices.options["guide.density"].visible = self.choices.draws.visible = False
+        self.heed(setup.knobs)
+
+    def heed(self, knobs):
+        """Draw what depends on these knobs but not on the run: the line of z, and the density."""
+        if "method.angle" in knobs:
+            self.latent.show(knobs["method.angle"])
+        own = of_target({**self.view.knobs, **of_target(knobs)})
+        if dict(own) != dict(self.view.knobs):
+            self.view.knobs = own
+            setup = self.session.shown()[0] if hasattr(self, "session") else None
+            if setup and self.stage.scene and any(name.startswith("target.") for name in knobs):
+                DRAWING.submit(self.redraw, setup.spec(setup.methods[0], BATCH), own)
+
+    def redraw(self, spec, own):
+        """Draw the density again, on a thread; one that is no longer wanted is not shown."""
+        if own is not self.view.knobs or not TARGETS[spec.target].knobs:
+            return
+        drawn = self.view.background(spec)
+
+        def show():
+            if own is self.view.knobs and self.stage.scene:
+                self.stage.scene = {**self.stage.scene, "backgrounds": [drawn]}
+
+        self.later(show)
+
+    # ---- figures below the stage
+
+    def on_seen(self, moments: list[Seen]):
+        """Keep the newest numbers and ask the event loop to draw them. On the worker's thread."""
+        self.newest = moments
+        if not self.waiting:
+            self.waiting = True
+            self.later(self.draw)
+
+    def draw(self):
+        """Draw the newest numbers."""
+        self.waiting = False
+        moments: Sequence[Seen] = self.newest
+        if not moments:
+            return
+        if moments[0].begun != self.begun:
+            self.begun = moments[0].begun
+            self.course.clear()
+        self.course.add(moments)
+        self.course.draw(moments)
+        self.masses.draw(moments)
+        chain = next((one for one in moments if one.layers is not None), None)
+        self.rungs.visible = chain is not None and not self.look.lecture
+        if chain is not None:
+            self.draw_ladder(chain)
+
+    def draw_ladder(self, chain: Seen):
+        """Draw the layers of a hierarchy, and first their densities if those are new."""
+        setup = self.session.shown()[0]
+        knobs = setup.recipe("hksivi", BATCH).knobs if "hksivi" in setup.methods else {}
+        base_sd = knobs.get("method.base_sd", 1.0)
+        key = (len(chain.layers), setup.target, setup.dim, base_sd, tuple(self.view.knobs.items()))
+        if key != self.of_ladder:
+            if self.ladder is None or len(self.ladder.figures) != len(chain.layers):
+                self.ladder = Ladder(len(chain.layers), self.shell.frame.dark_theme)
+                style = {"flex": "1 1 170px"}
+                self.rungs[:] = [pn.pane.Bokeh(each, margin=(4, 4), styles=style) for each in self.ladder.figures]
+            self.of_ladder = key
+            target = target_at(setup.spec("hksivi", BATCH), self.view.knobs)
+            if target.dim == 2:
+                self.ladder.contours(target, base_sd)
+        self.ladder.draw(chain)
