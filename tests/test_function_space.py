@@ -18,7 +18,7 @@ from stein_core.networks import mlp
 from stein_core.recipe import knobs_of
 from stein_core.schedules import SCHEDULES
 
-SMALL = {"target.width": 4, "target.batch": 512}
+SMALL = {"target.width": 4, "target.batch_size": 512}
 FEW = {"target.handles": handles(0, 7, 3), "target.data": tuple(map(tuple, gap_data()[::15].round(3)))}
 
 
@@ -210,7 +210,7 @@ def test_the_exact_posterior_of_the_regression_has_the_numbers_of_another_progra
 @pytest.mark.parametrize("name", ["gap_regression", pytest.param("ring_classes", marks=pytest.mark.long)])
 def test_functions_say_what_the_density_says_and_a_mini_batch_is_unbiased(name):
     with jax.enable_x64(True):
-        spec = Spec(name, options={"target.width": 3, "target.batch": 16})
+        spec = Spec(name, options={"target.width": 3, "target.batch_size": 16})
         target = target_of(spec)
         functions, theta = target.functions, 0.3 * jax.random.normal(jax.random.PRNGKey(0), (spec.dim,))
         rows = functions.rows(None)
@@ -322,7 +322,7 @@ def test_f_svgd_of_the_regression_has_the_left_hand_spread_of_the_exact_process(
     left = (x >= 0) & (x <= 1)
     found = {}
     for method in ("fsvgd", "ensemble"):
-        spec = Spec("gap_regression", method=method, capacity=20, options={"target.batch": 512})
+        spec = Spec("gap_regression", method=method, capacity=20, options={"target.batch_size": 512})
         stepper, knobs = lazy(spec), {"method.step_size": 3e-3}
         state = stepper.advance(stepper.reset(0, knobs), knobs, 4000)
         outputs = stepper.target.functions.outputs

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from stein_core import METHODS, TARGETS, UnknownName
+from stein_core import GUIDES, METHODS, TARGETS, UnknownName
 from stein_core.facts import KernelFacts, MethodFacts
 from stein_core.registry import Registry
 
@@ -29,3 +29,10 @@ def test_facts_are_typed_and_frozen():
     assert TARGETS["gaussian"].facts.dims == (1, 1000)
     with pytest.raises(FrozenInstanceError):
         METHODS["svgd"].facts.single = True
+
+
+@pytest.mark.parametrize("registry", [TARGETS, GUIDES, METHODS], ids=lambda registry: registry.kind)
+def test_no_option_has_the_name_of_a_knob(registry):
+    """Both are fields of one link."""
+    entries = registry.entries()
+    assert not {o.name for e in entries for o in e.options} & {k.name for e in entries for k in e.knobs}

@@ -72,17 +72,17 @@ def start_scale(width: int, depth: int) -> np.ndarray:
         Option("set", "fashion_mnist", choices=("fashion_mnist", "mnist"), label="images"),
         Option("width", 100, 1, 128, label="width", help="units of each hidden layer"),
         Option("depth", 3, 1, 3, label="depth", help="number of hidden layers"),
-        Option("batch", 256, 1, 512, label="mini-batch", help="images of a step"),
+        Option("batch_size", 256, 1, 512, label="mini-batch", help="images of a step"),
     ),
     knobs=(PRIOR,),
     data=lambda set, **options: images(set),
     dims=(_size(1, 1), _size(128, 3)),
     default_dim=_size(100, 3),
-    dim_of=lambda set, width, depth, batch: _size(width, depth),
+    dim_of=lambda set, width, depth, batch_size: _size(width, depth),
     sampled=False,
     listed=False,
 )
-def image_classes(dim, *, set, width, depth, batch, prior_scale, data):
+def image_classes(dim, *, set, width, depth, batch_size, prior_scale, data):
     """A ReLU network on 60,000 images of ten classes, in mini-batches drawn with replacement. Functions repel at 16
     images, drawn in each step. The start is small, as PyTorch's: at draws of the prior the outputs are in the
     thousands."""
@@ -92,8 +92,8 @@ def image_classes(dim, *, set, width, depth, batch, prior_scale, data):
     def rows(key):
         if key is None:
             return Rows(x, y, jnp.ones(count))
-        chosen = jax.random.randint(key, (batch,), 0, count)
-        return Rows(x[chosen], y[chosen], jnp.full(batch, count / batch))
+        chosen = jax.random.randint(key, (batch_size,), 0, count)
+        return Rows(x[chosen], y[chosen], jnp.full(batch_size, count / batch_size))
 
     def points(key):
         return Points(x[jax.random.randint(key, (REPEL,), 0, count)], jnp.ones(REPEL), jnp.zeros(()))

@@ -122,7 +122,7 @@ def _size(inputs, outputs, width, depth):
 OPTIONS = (
     Option("width", 50, WIDTHS[0], WIDTHS[-1], label="width", help="units of each hidden layer"),
     Option("depth", 2, DEPTHS[0], DEPTHS[-1], label="depth", help="number of hidden layers"),
-    Option("batch", 64, 1, 512, label="mini-batch", help="rows of a step; all rows if there are no more"),
+    Option("batch_size", 64, 1, 512, label="mini-batch", help="rows of a step; all rows if there are no more"),
 )
 NOISE = Knob("noise", 1.0, 0.01, 5.0, "log", "noise sd", "known standard deviation of the observations")
 PRIOR = Knob("prior_scale", 1.0, 0.05, 5.0, "log", "prior sd", "standard deviation of every weight under the prior")
@@ -217,10 +217,10 @@ def class_likelihood(outputs, rows: Rows):
     ),
     dims=(_size(1, 1, 1, 1), _size(1, 1, WIDTHS[-1], DEPTHS[-1])),
     default_dim=_size(1, 1, 50, 2),
-    dim_of=lambda width, depth, batch: _size(1, 1, width, depth),
+    dim_of=lambda width, depth, batch_size: _size(1, 1, width, depth),
     sampled=False,
 )
-def gap_regression(dim, *, width, depth, batch, noise, prior_scale, data, handles, on_rows):
+def gap_regression(dim, *, width, depth, batch_size, noise, prior_scale, data, handles, on_rows):
     "A ReLU network on 90 points in two blobs; y = x sin x with noise 0.25, of which the likelihood assumes `noise`."
     every = Rows(data[:, :1], data[:, 1], data[:, 2])
     return network_target(
@@ -229,8 +229,8 @@ def gap_regression(dim, *, width, depth, batch, noise, prior_scale, data, handle
         width,
         depth,
         log_likelihood=lambda f, rows: rows.weights @ norm.logpdf(rows.y, f[:, 0], noise),
-        rows=without_replacement(every, batch),
-        batched=batch < len(data),
+        rows=without_replacement(every, batch_size),
+        batched=batch_size < len(data),
         prior_scale=prior_scale,
         axes=((*LINE, "x"),),
         points=lambda key: Points(handles[:, :1], handles[:, 2], on_rows),
@@ -253,10 +253,10 @@ def gap_regression(dim, *, width, depth, batch, noise, prior_scale, data, handle
     data=lambda **options: tuple(np.asarray(a, np.float32) for a in ring_data()),
     dims=(_size(2, CLASSES, 1, 1), _size(2, CLASSES, WIDTHS[-1], DEPTHS[-1])),
     default_dim=_size(2, CLASSES, 50, 2),
-    dim_of=lambda width, depth, batch: _size(2, CLASSES, width, depth),
+    dim_of=lambda width, depth, batch_size: _size(2, CLASSES, width, depth),
     sampled=False,
 )
-def ring_classes(dim, *, width, depth, batch, prior_scale, handles, on_rows, data):
+def ring_classes(dim, *, width, depth, batch_size, prior_scale, handles, on_rows, data):
     "A ReLU network on 200 points of five classes whose means lie on a circle of radius 5."
     x, y = (jnp.asarray(a, float) for a in data)
     return network_target(
@@ -265,8 +265,8 @@ def ring_classes(dim, *, width, depth, batch, prior_scale, handles, on_rows, dat
         width,
         depth,
         log_likelihood=class_likelihood,
-        rows=without_replacement(Rows(x, y, jnp.ones(len(x))), batch),
-        batched=batch < len(x),
+        rows=without_replacement(Rows(x, y, jnp.ones(len(x))), batch_size),
+        batched=batch_size < len(x),
         prior_scale=prior_scale,
         axes=((-20.0, 20.0, "x₁"), (-20.0, 20.0, "x₂")),
         points=lambda key: Points(handles[:, :2], handles[:, 2], on_rows),

@@ -106,7 +106,7 @@ class FunctionSetup:
     def spec(self, method: str) -> Spec:
         """Return the program of one method."""
         capacity = next(size for size in CAPACITIES if size >= self.value("method.particles"))
-        options = {"target.width": self.width, "target.batch": BATCH[self.ring]}
+        options = {"target.width": self.width, "target.batch_size": BATCH[self.ring]}
         return Spec(TARGET[self.ring], method=method, capacity=capacity, options=options)
 
     def present(self) -> dict[str, Any]:
