@@ -44,6 +44,8 @@ IDA = (
     "66aa4e766b60bf031dfd27b9cbe97307cdf7242e/benchmarks.mat"
 )
 IDA_BLOB = "4b54cae3f99419fba1f27f98f7235a799d6580ce"
+SIVI = "https://raw.githubusercontent.com/mingzhang-yin/SIVI/027e4f3ad405629bff6d920b7847fd1bceea0a0c/data/waveform.mat"
+SIVI_SHA = "6144205fd645b47cd887e886490b263ecf22f435864690cf51016b8c085558a9"
 
 
 def data_file(name: str) -> Path | None:
@@ -161,6 +163,20 @@ def ida(name: str) -> tuple[np.ndarray, np.ndarray, int]:
             return x.astype(float), (y > 0).astype(float), int(sizes[0])
     record = loadmat(download(IDA, "ida-benchmarks.mat", blob=IDA_BLOB))[name][0, 0]
     return np.float64(record["x"]), (record["t"].ravel() > 0).astype(float), record["train"].shape[1]
+
+
+@lru_cache(maxsize=1)
+def waveform() -> tuple[np.ndarray, np.ndarray]:
+    """Return x (400, 22) with a column of ones and y (400,) of 0 and 1: Breiman's waveforms as SIVI has them.
+
+    Raises:
+        ValueError: see `download`.
+    """
+    if (path := data_file("classification/waveform_lr.npz")) is not None:
+        with np.load(path, allow_pickle=False) as file:
+            return file["x_train"].astype(np.float32), file["y_train"].astype(np.float32)
+    record = loadmat(download(SIVI, "sivi-waveform.mat", sha256=SIVI_SHA))
+    return np.float32(record["X_train"]), np.float32(record["y_train"].ravel())
 
 
 @lru_cache(maxsize=2)

@@ -1,39 +1,26 @@
 """Posteriors on which the semi-implicit papers compare: a logistic regression and a conditioned diffusion."""
 
 from functools import lru_cache
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.datasets import data_file
+from stein_core import downloads
 from stein_core.knobs import Option
 from stein_core.registry import TARGETS
 from stein_core.types import Target
 
-WAVEFORM = "classification/waveform_lr.npz"
+REFERENCE = Path(__file__).with_name("experiments") / "waveform_reference.npz"  # 1,000 rows of `make_reference`
 INPUTS = 22
 
 
 @lru_cache(maxsize=1)
-def waveform_data() -> dict[str, np.ndarray]:
-    """Return x (400, 22) with a column of ones, y (400,) in {0, 1}, and 1,000 reference draws (1000, 22).
-
-    The data are SIVI's (Yin & Zhou 2018): Breiman's waveforms, class 1 against the others. The reference is the last
-    state of 1,000 MALA chains, published with KSIVI.
-
-    Raises:
-        ValueError: the file is not there.
-    """
-    path = data_file(WAVEFORM)
-    if path is None:
-        raise ValueError(
-            f"target 'waveform' needs the file {WAVEFORM} in the folder that the variable STEIN_DATA names: arrays "
-            "x_train (400, 22), y_train (400,) and mala_samples (1000, 22)."
-        )
-    with np.load(path, allow_pickle=False) as file:
-        names = {"x": "x_train", "y": "y_train", "reference": "mala_samples"}
-        return {ours: file[name].astype(np.float32) for ours, name in names.items()}
+def waveform_reference() -> np.ndarray:
+    """Return 1,000 draws (1000, 22) of NUTS on the target `waveform`."""
+    with np.load(REFERENCE, allow_pickle=False) as file:
+        return file["draws"]
 
 
 @TARGETS.register(
@@ -42,21 +29,25 @@ def waveform_data() -> dict[str, np.ndarray]:
     reference="Yin & Zhou 2018; KSIVI, sec. 6.2",
     dims=(INPUTS, INPUTS),
     default_dim=INPUTS,
-    data=waveform_data,
-    listed=data_file(WAVEFORM) is not None,
+    data=downloads.waveform,
+    listed=False,
 )
 def waveform(dim, *, data):
-    """Logistic regression of 400 waveforms on 21 inputs and a constant, weights N(0, 100). What stands for exact draws
-    are rows of 1,000 published MALA draws."""
-    x, y, reference = (jnp.asarray(data[name], float) for name in ("x", "y", "reference"))
+    """Logistic regression of 400 waveforms on 21 inputs and a constant, weights N(0, 100). Draws of NUTS stand for
+    exact draws."""
+    x, y = (jnp.asarray(each, float) for each in data)
 
     def log_density(theta):
         logits = x @ theta
         return jnp.sum(y * logits - jax.nn.softplus(logits)) - 0.005 * jnp.sum(theta**2)
 
+    def sample(key, n):
+        reference = jnp.asarray(waveform_reference(), float)
+        return reference[jax.random.randint(key, (n,), 0, len(reference))]
+
     return Target(
         log_density=log_density,
-        sample=lambda key, n: reference[jax.random.randint(key, (n,), 0, len(reference))],
+        sample=sample,
         center=np.zeros(dim),
         scale=np.ones(dim),
         extent=(-1.0, 11.0, -4.0, 4.0),
@@ -64,6 +55,15 @@ def waveform(dim, *, data):
         constrain=lambda theta: {"weights": theta},
         note="The start is around 0, which is far from the mass in the first coordinate.",
     )
+
+
+def make_reference() -> None:
+    """Write the file of `waveform_reference`: four chains of NUTS, seed 0, every fourth of 1,000 draws each."""
+    from stein_core.diagnosis.reference import nuts
+
+    target = TARGETS["waveform"].make(INPUTS, data=downloads.waveform())
+    draws = nuts(target)[:, ::4].reshape(-1, INPUTS)
+    np.savez_compressed(REFERENCE, draws=draws.astype(np.float32))
 
 
 BETA, NOISE, EVERY = 10.0, 0.1, 20  # drift's factor, sd of an observation, number of observations

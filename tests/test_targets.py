@@ -17,7 +17,8 @@ from stein_core.errors import UnknownName
 from stein_core.sweep.grids import run_sweep
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
-CLOSED = [e.name for e in TARGETS.entries() if e.facts.sampled and target_of(Spec(e.name)).sample is not None]
+ENTRIES = [e for e in TARGETS.entries() if e.facts.sampled and e.facts.data is None]
+CLOSED = [e.name for e in ENTRIES if target_of(Spec(e.name)).sample is not None]
 SHAPES = [name for name in CLOSED if TARGETS[name].facts.dims[0] <= 2 <= TARGETS[name].facts.dims[1]]
 
 
