@@ -31,9 +31,10 @@ def tables() -> str:
     right = sum(row["mean error"] <= 0.1 and 0.9 <= row["least sd"] and row["most sd"] <= 1.1 for row in default)
     said = (
         f"The default, SMI with 20 guides and alpha 0.05, has each mean within 0.1 sd and each sd within 10 % on "
-        f"{right} of {len(default)}. The verdict finds {found} of {len(wrong)} sets of draws that are wrong, and blames {blamed} of "
-        f"{len(fine)} that are right. Its limits were set on these posteriors. Wrong is a mean that is off by more than 0.3 sd, "
-        "or an sd by more than 20 %, of a reported parameter against the 10,000 reference draws."
+        f"{right} of {len(default)}. The verdict finds {found} of {len(wrong)} sets of draws that are wrong, and "
+        f"blames {blamed} of {len(fine)} that are right. Its limits were set on these posteriors. Wrong is a mean that "
+        "is off by more than 0.3 sd, or an sd by more than 20 %, of a reported parameter against the 10,000 reference "
+        "draws."
     )
     body = "".join(
         f"<tr{' class=missed' * (row['ok'] is row['wrong'])}><td>{html.escape(row['posterior'].partition('-')[2])}</td>"
