@@ -11,7 +11,7 @@ from app.server.folders import ASSETS
 CSS = """
 .prose table { width: 100%; }
 .prose td, .prose th { padding: 3px 10px 3px 0; text-align: right; font-variant-numeric: tabular-nums; }
-.prose th:first-child, .prose td:first-child, .prose td:nth-child(2) { text-align: left; }
+.prose :is(th, td):is(:first-child, :nth-child(2)) { text-align: left; }
 .prose .missed td { background: var(--mui-palette-mark-main); }
 .prose .scroll { overflow-x: auto; }
 """
