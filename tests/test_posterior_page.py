@@ -1,7 +1,9 @@
 """Page "Your posterior": its jobs, what it shows of them, and what it refuses."""
 
 import io
+import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +14,9 @@ from panel.io.state import set_curdoc
 
 from app.pages.posterior.choice import WAYS
 from app.pages.posterior.page import PosteriorPage
+from app.pages.posterior.tables import tables
+from app.server.folders import ASSETS
+from stein_core import Recipe, Spec
 
 
 class Frame(param.Parameterized):
@@ -58,6 +63,34 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.verdict.html
     assert page.report.startswith("<!doctype html>") and "<script" not in page.report
     assert page.file.accept == ".npz,.csv,.nc"
+
+
+def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_beside_it(page):
+    rng = np.random.default_rng(0)
+    spec = Spec("gaussian", 2, "svgd", capacity=32)
+    theta = rng.normal(size=(30, 2))
+    theta = (theta - theta.mean(axis=0)) / theta.std(axis=0, ddof=1)
+    page.check([("SVGD", Recipe(spec), 0.5 * theta), ("Damped", Recipe(replace(spec, method="damped")), theta)])
+    until = time.monotonic() + 200
+    while len(page.tried) < 1 and time.monotonic() < until:
+        page.refresh()
+        time.sleep(0.05)
+    assert page.shown["title"] == "SVGD, 30 particles on the stage" and page.shown["of"].endswith("2 coordinates")
+    assert page.shown["findings"]["width"]["value"] == pytest.approx(0.5, rel=0.01) and not page.shown["ok"]
+    assert [one["ok"] for one in page.tried] == [True] and "Damped, 30 particles" in words(page)
+    page.change("run damped")
+    assert page.shown["ok"] and "No sign" in page.verdict.html and page.tried[0]["way"] == "run svgd"
+    assert not page.error.visible and page.report.startswith("<!doctype html>")
+
+
+def test_the_shipped_table_says_how_often_the_verdict_is_right():
+    text = tables()
+    if not text:
+        pytest.skip("no table is shipped")
+    rows = json.loads((ASSETS / "posteriors.json").read_text())["rows"]
+    wrong = [row for row in rows if row["wrong"]]
+    assert f"finds {sum(not r['ok'] for r in wrong)} of {len(wrong)} sets of draws that are wrong" in text
+    assert text.count("<tr") == len(rows) + 1 and len({row["posterior"] for row in rows}) > 10
 
 
 @pytest.mark.long

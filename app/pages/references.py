@@ -106,6 +106,25 @@ PAPERS = (
         "Bernoulli 2",
         "Langevin dynamics: chains that do not interact, for comparison.",
     ),
+    Paper(
+        "Oates et al. 2017",
+        "Control functionals for Monte Carlo integration",
+        "Journal of the Royal Statistical Society B 79",
+        "The check *Tails*: a mean under the posterior is the intercept of a regression on functions whose mean is 0 "
+        "by Stein's identity.",
+    ),
+    Paper(
+        "South et al. 2022",
+        "Semi-exact control functionals from Sard's method",
+        "Biometrika 109",
+        "The same with a polynomial part, which makes the check *Tails* exact on normal posteriors but for its ridge.",
+    ),
+    Paper(
+        "Gorinova et al. 2020",
+        "Automatic reparameterisation of probabilistic programs",
+        "ICML 2020",
+        "Decentring, by NumPyro's `LocScaleReparam`: `fit` does it if the mode is no place to start.",
+    ),
 )
 
 CORRECTIONS = (

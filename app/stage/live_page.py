@@ -257,6 +257,8 @@ class Live:
         """Hand what is on screen to page "Your posterior"."""
         if runs := runs_of(self.session):
             self.shell.diagnose(runs)
+        else:
+            pn.state.notifications.info("The run has not begun yet.")
 
     def python(self) -> str:
         """Return a script that repeats what is on screen, with a block for each method."""

@@ -27,8 +27,16 @@ def test_upload_verdict_download_and_a_fit(open_tab):
     tab.page.get_by_role("button", name="Fit and check").click()
     tab.page.get_by_role("button", name="Cancel").wait_for()
     tab.page.get_by_text("No sign of a wrong location or width").wait_for()
-    tab.page.get_by_role("button", name="SVGD, 100 points").click()
-    row = tab.page.locator(".verdict tr").nth(2)
-    row.wait_for()
-    assert "SVGD, 100 points" in row.inner_text()
+    tab.page.get_by_role("button", name="Run", exact=True).nth(1).click()
+    tab.page.get_by_role("button", name="Use it").wait_for()
+    assert tab.page.get_by_text("right: sd ×").count() == 2
     tab.page.wait_for_url("**page=posterior&posterior=gaussian&way=vi")
+
+
+def test_a_run_of_a_stage_is_diagnosed(open_tab):
+    tab = open_tab("?page=particles&target=gaussian&methods=svgd", "window.Bokeh?.index?.roots?.length")
+    tab.page.get_by_text("step 1", exact=False).first.wait_for()
+    tab.page.get_by_role("button", name="Diagnose this run").click()
+    tab.page.get_by_text("What to change, measured").wait_for()
+    assert "page=posterior" in tab.page.url
+    assert tab.page.get_by_text("particles on the stage").first.is_visible()

@@ -93,19 +93,28 @@ def rows(
     listed += [(one["way"], one["title"], one) for one in tried if one["way"] not in ways]
     made = [row("Shown: " + shown["title"], measured(shown), None, None, busy)]
     for key, label, one in listed:
-        made.append(row(label, measured(one) if one else "", "Use it" if one else "Run", lambda k=key: act(k), busy))
+        made.append(
+            row(
+                label,
+                measured(one) if one else "",
+                "Use it" if one else "Run",
+                lambda k=key: act(k),
+                busy,
+                bool(one and one["ok"]),
+            )
+        )
     if not shown.get("reference"):
         made.append(row("Compare with NUTS", "4 chains, 500 + 1,000 steps", "Run", lambda: act(NUTS), busy))
     return made
 
 
-def row(title: str, said: str, word: str | None, act: Callable[[], None] | None, busy: bool):
-    """Return one row; without a word it has no button."""
+def row(title: str, said: str, word: str | None, act: Callable[[], None] | None, busy: bool, strong: bool = False):
+    """Return one row; without a word it has no button. A strong button is filled."""
     text = Text(html=f"<p><b>{html.escape(title)}</b></p><p><small>{html.escape(said)}</small></p>", stylesheets=[CSS])
     text.param.update(sizing_mode="stretch_width", margin=(4, 8))
     if word is None:
         return pmui.Row(text, **ROW)
-    kind = "contained" if word == "Use it" else "outlined"
+    kind = "contained" if strong else "outlined"
     button = pmui.Button(
         label=word, on_click=lambda event: act(), variant=kind, disabled=busy, **{**BUTTON, "width": 84}
     )

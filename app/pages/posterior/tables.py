@@ -11,7 +11,7 @@ from app.server.folders import ASSETS
 CSS = """
 .prose table { width: 100%; }
 .prose td, .prose th { padding: 3px 10px 3px 0; text-align: right; font-variant-numeric: tabular-nums; }
-.prose th:first-child, .prose td:first-child, .prose td:nth-child(2) { text-align: left; }
+.prose :is(th, td):is(:first-child, :nth-child(2)) { text-align: left; }
 .prose .missed td { background: var(--mui-palette-mark-main); }
 .prose .scroll { overflow-x: auto; }
 """
@@ -24,16 +24,17 @@ def tables() -> str:
     if not path.is_file():
         return ""
     measured = json.loads(path.read_text(encoding="utf-8"))
-    rows, told = measured["rows"], []
-    for wrong, words in ((True, "that are wrong, it calls so"), (False, "that are right, it calls wrong")):
-        these = [row for row in rows if row["wrong"] is wrong]
-        told.append(f"of {len(these)} sets of draws {words} {sum(not row['ok'] for row in these)}")
+    rows = measured["rows"]
+    wrong, fine = ([row for row in rows if row["wrong"] is so] for so in (True, False))
+    found, blamed = (sum(not row["ok"] for row in these) for these in (wrong, fine))
     default = [row for row in rows if row["draws"] == "SMI (default)"]
     right = sum(row["mean error"] <= 0.1 and 0.9 <= row["least sd"] and row["most sd"] <= 1.1 for row in default)
     said = (
         f"The default, SMI with 20 guides and alpha 0.05, has each mean within 0.1 sd and each sd within 10 % on "
-        f"{right} of {len(default)}. The verdict: {'; '.join(told)}. Wrong is a mean that is off by more than 0.3 sd, "
-        "or an sd by more than 20 %, of a reported parameter against the 10,000 reference draws."
+        f"{right} of {len(default)}. The verdict finds {found} of {len(wrong)} sets of draws that are wrong, and "
+        f"blames {blamed} of {len(fine)} that are right. Its limits were set on these posteriors. Wrong is a mean that "
+        "is off by more than 0.3 sd, or an sd by more than 20 %, of a reported parameter against the 10,000 reference "
+        "draws."
     )
     body = "".join(
         f"<tr{' class=missed' * (row['ok'] is row['wrong'])}><td>{html.escape(row['posterior'].partition('-')[2])}</td>"
