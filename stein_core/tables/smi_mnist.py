@@ -94,4 +94,4 @@ def smi_mnist(full: bool, seeds: int | None = None) -> list[Cell]:
                 draws = (55 if full else 1) if method in ("SMI", "OVI") else 1
                 settings = (("depth", depth), ("draws", draws), ("epochs", 100 if full else 5))
                 cells.append(Cell("smi_mnist", method, depth, seed, settings, 5.0 * draws if method == "SMI" else 1.0))
-    return cells
+    return sorted(cells, key=lambda cell: cell.cost)
