@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
-from stein_core import TARGETS, Spec, downloads
+from stein_core import TARGETS, Spec, downloads, target_of
+from stein_core.diagnosis.reference import nuts
 from stein_core.spec import Options, data_of
 from stein_core.tables import TABLES, collapse_bnn, damped, smi_mnist, smi_uci
 from stein_core.tables.blr import test_errors as errors_of
@@ -111,3 +112,11 @@ def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
         "Lowest NLL as coded, standard splits, without NUTS: Boston SMI (5 splits; not told apart: SMI, MAP)."
     ]
     assert smi_mnist.METHODS_OF["OVI"] == "vi"
+
+
+@pytest.mark.long
+def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
+    target, counted = target_of(Spec("correlated", method="svgd")), []
+    draws = nuts(target, chains=2, warmup=100, samples=200, gradients=counted)
+    assert draws.shape == (2, 200, 2) and draws.reshape(-1, 2).std(axis=0) == pytest.approx(1.0, abs=0.25)
+    assert 2 * 300 < counted[0] < 2 * 300 * 31

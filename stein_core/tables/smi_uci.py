@@ -75,7 +75,7 @@ def run(cell: Cell) -> dict[str, float]:
     options = spec.options_of("target")
     network = network_of(**options)
     x, y = splits_of(options["dataset"], options["splits"], "smi").part(cell.seed, "test")
-    f = np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x)))
+    f = np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))[..., 0])
     precision = np.logaddexp(0.0, np.float64(theta[:, network.size]))  # softplus
     density = normal_log_density(y, f, precision[:, None])
     mixture = -float(np.mean(log_mean_exp(density)))

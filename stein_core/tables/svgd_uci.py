@@ -61,7 +61,7 @@ def run(cell: Cell) -> dict[str, float]:
 
     def outputs(rows):
         x, y = data.part(cell.seed, rows)
-        return y, np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))) * unit + shift
+        return y, np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))[..., 0]) * unit + shift
 
     y_dev, f_dev = outputs("dev")
     y, f = outputs("test")

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.shipped import shipped
 from stein_core.cli.tables import difference, plus
-from stein_core.experiments.published import tables
+from stein_core.experiments.published import PAPERS, tables
 from stein_core.registry import Entry
-from stein_core.tables import Comparison, compare
+from stein_core.tables import TABLES, Comparison, compare
 
 FAR = 2.0  # standard errors from which a difference is marked
 CSS = """
@@ -129,10 +129,16 @@ def made(about: dict[str, Any], name: str) -> str:
 
 
 def others() -> str:
-    """Return which published tables are lost in the texts that were read."""
-    lost = [table for table in tables().values() if table.note.startswith("not available")]
-    names = "; ".join(f"{table.label} ({table.title})" for table in lost)
-    return f"<p>Not available, because the texts that were read have no numbers there: {html.escape(names)}.</p>"
+    """Return every published table of the five papers, with what is to know about each."""
+    used = {id(claim.table): entry for entry in TABLES.entries() for claim in entry.facts.claims() if claim.table}
+    lines = []
+    for table in tables().values():
+        here = used.get(id(table))
+        where = f'compared here: <a href="?page=benchmarks&amp;table={here.name}">{here.label}</a>. ' if here else ""
+        where = where or "not computed here. " * bool(table.rows)
+        name = PAPERS[table.paper] if table.table == "none" else table.label
+        lines.append(f"<li>{html.escape(name)}, {html.escape(table.title)}: {where}{html.escape(table.note)}</li>")
+    return f"<h2>Tables of the five papers</h2><ul>{''.join(lines)}</ul>"
 
 
 def result(row: dict[str, Any], before: dict[str, Any] | None) -> str:
