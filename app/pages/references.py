@@ -185,8 +185,8 @@ CORRECTIONS = (
     ),
     Correction(
         "SVGD paper, table 1: the number of steps and the log-likelihood.",
-        "The paper does not say how many steps it took. After 2,000 steps Boston and Wine have their RMSE, and the other "
-        "sets are behind. After 10,000, on five splits, Boston, Concrete, Combined and Protein have theirs, Wine is "
+        "The paper does not say how many steps it took. After 2,000 steps Boston and Wine have their RMSE, and the "
+        "others are behind. After 10,000, on five splits, Boston, Concrete, Combined and Protein have theirs, Wine is "
         "behind, and Energy, Kin8nm, Naval and Yacht are ahead. The authors' code does not use the precision that it "
         "infers: it takes 1 / MSE of each particle on held-out rows, which maximises the likelihood that it is "
         "compared by. On Energy after 2,000 steps this gives a log-likelihood of $-1.84$, the inferred one $-2.41$.",
