@@ -98,7 +98,7 @@ def claims() -> list[Claim]:
     differs=DIFFERS,
 )
 def svgd_uci(full: bool, seeds: int | None = None) -> list[Cell]:
-    """Nine sets, all splits. Reduced: 2,000 steps; full: 10,000 steps too. seeds: splits of each set."""
+    """Nine sets, all splits. Reduced: 2,000 steps; full: 10,000 steps too."""
     cells = []
     for steps in STEPS if full else STEPS[:1]:
         for name, dataset in SETS.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -67,7 +68,7 @@ def page(entry: Entry, row: str, dark: bool) -> str:
     known = shipped(entry.name)
     found = [one for one in compare(entry.name, known.rows) if one.runs and row in ("", one.row)]
     sentences = [*entry.facts.differs, *(entry.facts.tests(known.rows) if entry.facts.tests and known.rows else ())]
-    listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+    listed = "".join(f"<li>{coded(sentence)}</li>" for sentence in sentences)
     body = KEY + comparison_table(entry.name, found) if found else "<p>No row of this table has been computed yet.</p>"
     if entry.facts.figure and not row:
         body = draw(entry.facts.figure, known.rows, dark) + body
@@ -75,6 +76,11 @@ def page(entry: Entry, row: str, dark: bool) -> str:
         f"<h1>{html.escape(entry.label)}</h1><p>{html.escape(entry.reference)}. {html.escape(entry.summary)}</p>"
         f"<h2>What differs from the paper</h2><ul>{listed}</ul>{body}{made(known.about, entry.name)}{others()}"
     )
+
+
+def coded(sentence: str) -> str:
+    """Return a sentence as HTML, what is between backticks as code."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def comparison_table(name: str, found: Sequence[Comparison]) -> str:
