@@ -111,6 +111,8 @@ def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
     assert said == [
         "Lowest NLL as coded, standard splits, without NUTS: Boston SMI (5 splits; not told apart: SMI, MAP)."
     ]
+    few = smi_uci.tests(rows("SMI", [2.0, 2.1]) + rows("SVGD", [5.0, 5.1]))
+    assert few == ["Lowest NLL as coded, standard splits, without NUTS: Boston SMI (2 splits, too few for the test)."]
     assert smi_mnist.METHODS_OF["OVI"] == "vi"
 
 
