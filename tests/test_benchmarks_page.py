@@ -45,6 +45,7 @@ def test_the_numbers_are_those_that_were_measured():
         one = found[name, "RMSE, 2,000 steps"]
         assert abs(one.ours - value) < 2 * (error**2 + one.error**2) ** 0.5 + 5e-4, name
     page = opened({})
+    assert "not available" in page.text.html and "SMI paper" not in page.error.object
     assert "2.957 ± 0.099" in page.text.html and "2.973 ± 0.19" in page.text.html
     damped = {one.label: one for one in compare("damped", shipped("damped").rows) if one.row == "n = 10"}
     assert abs(damped["damped: Stein trace"].ours - 1) < 0.01 and damped["damped: variance"].ours > 0.65

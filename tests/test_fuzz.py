@@ -23,7 +23,7 @@ from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
-from stein_core.cli import bench, bench_posteriors, commands, posterior, recordings
+from stein_core.cli import bench, bench_posteriors, commands, posterior, recordings, tables
 from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
 from stein_core.experiments.recording import Recording, Shot
@@ -218,7 +218,7 @@ def options_of(parser, command=()):
 
 COMMANDS = dict(options_of(cli.parser()))
 SMALL = st.sampled_from(
-    ["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "method.alpha=2", "means"]
+    ["0", "1", "2", "3", "-1", "1,2", "svgd,smi", "gaussian", "oring", "wave", "damped", "method.alpha=2", "means"]
 )
 VALUES = st.one_of(SMALL, WORDS, LISTS, st.builds("{}={}".format, WORDS, WORDS))
 
@@ -251,7 +251,7 @@ def shell(folder, monkeypatch):
     Store(folder / "kept.sqlite").close()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
-    for module in (cli, commands, recordings, posterior, bench_posteriors):
+    for module in (cli, commands, recordings, posterior, bench_posteriors, tables):
         monkeypatch.setattr(module, "keep_compiled", lambda: None)
     theta = np.random.default_rng(0).normal(size=(20, 2))
     target, report = target_of(Spec("gaussian")), diagnose(theta, scores=-theta)
@@ -260,6 +260,8 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(posterior, "diagnose", lambda *what, **how: report)
     monkeypatch.setattr(posterior, "nuts", lambda *what: theta[None])
     monkeypatch.setattr(bench_posteriors, "rows_of", lambda *what: [])
+    monkeypatch.setattr(tables, "run_cells", lambda cells, store, *how: store.rows(["key"]))
+    monkeypatch.setattr(tables, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(cli.os, "execv", lambda *command: sys.exit(0))  # `serve` would replace this process
     monkeypatch.setattr(cli, "compile", lambda spec: None)
     monkeypatch.setattr(cli, "stream", lambda recipe, steps, every: [FRAME])

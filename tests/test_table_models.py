@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
-from stein_core import TARGETS, Spec, downloads
+from stein_core import TARGETS, Spec, compile, downloads, target_of
+from stein_core.diagnosis.reference import nuts
 from stein_core.spec import Options, data_of
 from stein_core.tables import TABLES, collapse_bnn, damped, smi_mnist, smi_uci
 from stein_core.tables.blr import test_errors as errors_of
@@ -110,4 +111,31 @@ def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
     assert said == [
         "Lowest NLL as coded, standard splits, without NUTS: Boston SMI (5 splits; not told apart: SMI, MAP)."
     ]
+    few = smi_uci.tests(rows("SMI", [2.0, 2.1]) + rows("SVGD", [5.0, 5.1]))
+    assert few == ["Lowest NLL as coded, standard splits, without NUTS: Boston SMI (2 splits, too few for the test)."]
     assert smi_mnist.METHODS_OF["OVI"] == "vi"
+
+
+@pytest.mark.long
+def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
+    target, counted = target_of(Spec("correlated", method="svgd")), []
+    draws = nuts(target, chains=2, warmup=100, samples=200, gradients=counted)
+    assert draws.shape == (2, 200, 2) and draws.reshape(-1, 2).std(axis=0) == pytest.approx(1.0, abs=0.25)
+    assert 2 * 300 < counted[0] < 2 * 300 * 31
+
+
+@DATA
+@pytest.mark.long
+@pytest.mark.parametrize("method, model", [("svgd", "svgd"), ("smi", "smi")])
+def test_networks_run_in_float64_and_spare_particles_change_nothing(method, model):
+    options = {"target.dataset": "yacht", "target.width": 3, "target.model": model}
+    knobs = {"method.particles": 3, "method.step_size": 1e-3, "bandwidth.rule": "liuwang", "target.split": 2}
+    ends = []
+    with jax.enable_x64():
+        for capacity in (4, 8):
+            spec = Spec("uci", method=method, draws=2, optimizer="svgd_code", capacity=capacity, options=options)
+            stepper = compile(spec, look=False, measure=False)
+            state = stepper.advance(stepper.reset(0, knobs), knobs, 50)
+            assert state.particles.dtype == np.float64 and int(state.step) == 50
+            ends.append(np.asarray(state.particles)[:3])
+    np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-12)

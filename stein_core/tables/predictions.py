@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+AT_ONCE = 10  # networks whose outputs are computed at once
+
 
 def normal_log_density(y: np.ndarray, mean: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """Return log N(y; mean, 1 / precision), elementwise."""
@@ -33,9 +35,11 @@ def rmse(y: np.ndarray, mean: np.ndarray) -> float:
     return float(np.sqrt(np.mean((mean - y) ** 2)))
 
 
-def outputs_of(apply, weights: np.ndarray, x: np.ndarray) -> jax.Array:
-    """Return the first output (s, k) of a network for each of the weights (s, p), one after the other."""
-    return jax.lax.map(lambda w: apply(w, x)[:, 0], weights)
+def outputs_of(apply, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the outputs (s, k, c) of a network for each of the weights (s, p). It compiles no program of its own."""
+    many = jax.vmap(lambda w: apply(w, x))
+    pieces = np.array_split(weights, -(-len(weights) // AT_ONCE))
+    return np.concatenate([np.asarray(many(piece)) for piece in pieces])
 
 
 def classification(p: np.ndarray, labels: np.ndarray, bins: int = 100, weighted: bool = False) -> dict[str, float]:

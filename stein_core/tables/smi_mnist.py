@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
+from scipy.special import softmax
 
 from stein_core import downloads
 from stein_core.experiments.published import published
@@ -11,7 +11,7 @@ from stein_core.mnist import network_of
 from stein_core.registry import GUIDES
 from stein_core.spec import Spec
 from stein_core.steppers import compile
-from stein_core.tables.predictions import classification
+from stein_core.tables.predictions import classification, outputs_of
 from stein_core.tables.table import TABLES, Cell, Claim
 
 METHODS_OF = {"SMI": "smi", "ASVGD": "annealed", "MAP": "map", "OVI": "vi", "SVGD": "svgd"}
@@ -56,7 +56,7 @@ def run(cell: Cell) -> dict[str, float]:
         theta = np.asarray(guide.location(particles))[chosen] + np.asarray(guide.scale(particles))[chosen] * eps
     images, labels = downloads.mnist("t10k")
     network, x = network_of(**spec.options_of("target")), np.float32(images) / np.float32(255)
-    p = np.asarray(jax.lax.map(lambda w: jax.nn.softmax(network.apply(w, x)), theta))
+    p = softmax(np.float64(outputs_of(network.apply, theta, x)), axis=-1)
     each = [classification(one, labels) for one in p]
     mixed = classification(p.mean(axis=0), labels, bins=15, weighted=True)
     means = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
@@ -94,4 +94,4 @@ def smi_mnist(full: bool, seeds: int | None = None) -> list[Cell]:
                 draws = (55 if full else 1) if method in ("SMI", "OVI") else 1
                 settings = (("depth", depth), ("draws", draws), ("epochs", 100 if full else 5))
                 cells.append(Cell("smi_mnist", method, depth, seed, settings, 5.0 * draws if method == "SMI" else 1.0))
-    return cells
+    return sorted(cells, key=lambda cell: cell.cost)

@@ -61,7 +61,7 @@ def run(cell: Cell) -> dict[str, float]:
 
     def outputs(rows):
         x, y = data.part(cell.seed, rows)
-        return y, np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))) * unit + shift
+        return y, np.float64(outputs_of(network.apply, theta[:, : network.size], np.float32(x))[..., 0]) * unit + shift
 
     y_dev, f_dev = outputs("dev")
     y, f = outputs("test")
@@ -98,7 +98,7 @@ def claims() -> list[Claim]:
     differs=DIFFERS,
 )
 def svgd_uci(full: bool, seeds: int | None = None) -> list[Cell]:
-    """Nine sets, all splits. Reduced: 2,000 steps; full: 10,000 steps too. seeds: splits of each set."""
+    """Nine sets, all splits. Reduced: 2,000 steps; full: 10,000 steps too."""
     cells = []
     for steps in STEPS if full else STEPS[:1]:
         for name, dataset in SETS.items():

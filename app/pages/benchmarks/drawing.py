@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -11,9 +12,9 @@ from urllib.parse import urlencode
 from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.shipped import shipped
 from stein_core.cli.tables import difference, plus
-from stein_core.experiments.published import tables
+from stein_core.experiments.published import PAPERS, tables
 from stein_core.registry import Entry
-from stein_core.tables import Comparison, compare
+from stein_core.tables import TABLES, Comparison, compare
 
 FAR = 2.0  # standard errors from which a difference is marked
 CSS = """
@@ -67,7 +68,7 @@ def page(entry: Entry, row: str, dark: bool) -> str:
     known = shipped(entry.name)
     found = [one for one in compare(entry.name, known.rows) if one.runs and row in ("", one.row)]
     sentences = [*entry.facts.differs, *(entry.facts.tests(known.rows) if entry.facts.tests and known.rows else ())]
-    listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+    listed = "".join(f"<li>{coded(sentence)}</li>" for sentence in sentences)
     body = KEY + comparison_table(entry.name, found) if found else "<p>No row of this table has been computed yet.</p>"
     if entry.facts.figure and not row:
         body = draw(entry.facts.figure, known.rows, dark) + body
@@ -75,6 +76,11 @@ def page(entry: Entry, row: str, dark: bool) -> str:
         f"<h1>{html.escape(entry.label)}</h1><p>{html.escape(entry.reference)}. {html.escape(entry.summary)}</p>"
         f"<h2>What differs from the paper</h2><ul>{listed}</ul>{body}{made(known.about, entry.name)}{others()}"
     )
+
+
+def coded(sentence: str) -> str:
+    """Return a sentence as HTML, what is between backticks as code."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def comparison_table(name: str, found: Sequence[Comparison]) -> str:
@@ -129,10 +135,16 @@ def made(about: dict[str, Any], name: str) -> str:
 
 
 def others() -> str:
-    """Return which published tables are lost in the texts that were read."""
-    lost = [table for table in tables().values() if table.note.startswith("not available")]
-    names = "; ".join(f"{table.label} ({table.title})" for table in lost)
-    return f"<p>Not available, because the texts that were read have no numbers there: {html.escape(names)}.</p>"
+    """Return every published table of the five papers, with what is to know about each."""
+    used = {id(claim.table): entry for entry in TABLES.entries() for claim in entry.facts.claims() if claim.table}
+    lines = []
+    for table in tables().values():
+        here = used.get(id(table))
+        where = f'compared here: <a href="?page=benchmarks&amp;table={here.name}">{here.label}</a>. ' if here else ""
+        where = where or "not computed here. " * bool(table.rows)
+        name = PAPERS[table.paper] if table.table == "none" else table.label
+        lines.append(f"<li>{html.escape(name)}, {html.escape(table.title)}: {where}{html.escape(table.note)}</li>")
+    return f"<h2>Tables of the five papers</h2><ul>{''.join(lines)}</ul>"
 
 
 def result(row: dict[str, Any], before: dict[str, Any] | None) -> str:
