@@ -78,7 +78,7 @@ def test_spare_particles_and_spare_points_change_nothing(method):
     with jax.enable_x64(True):
         knobs = {**FEW, "method.particles": 5}
         forces, x, _ = step_of(method, knobs)
-        rows = jnp.concatenate([x[:5], jnp.full((5, x.shape[1]), 1e5)])
+        rows = jnp.concatenate([x[:5], jnp.full((5, x.shape[1]), 1e150)])
         more, *_ = step_of(method, {**knobs, "target.handles": (*FEW["target.handles"],)}, 10, particles=rows)
         for name in ("attract", "repulse"):
             np.testing.assert_allclose(getattr(more, name)[:5], getattr(forces, name)[:5], rtol=1e-9, atol=1e-10)
@@ -301,10 +301,10 @@ def test_the_cholesky_noise_is_that_of_stochastic_svgd():
 @pytest.mark.long
 @pytest.mark.parametrize(
     "method, step_size, low, high",
-    [("noisy_adam", 0.01, 0.045, 0.055), ("psgld", 0.01, 0.9, 1.1)],
+    [("noisy_adam", 0.01, 0.045, 0.055), ("psgld", 0.01, 1.2, 1.5)],
 )
-def test_noisy_adam_is_no_sampler_and_psgld_nearly_is(method, step_size, low, high):
-    """On N(0, 1): noise through Adam ends at a variance of sqrt(epsilon) / 2."""
+def test_noisy_adam_is_no_sampler_and_psgld_is_biased(method, step_size, low, high):
+    """On N(0, 1): noise through Adam ends at a variance of sqrt(epsilon) / 2. pSGLD without Gamma is too wide."""
     spec, knobs = Spec("gaussian", 1, method, capacity=1024), {"method.particles": 1024, "method.step_size": step_size}
     stepper = lazy(spec)
     state, seen = stepper.advance(stepper.reset(0, knobs), knobs, 3000), []

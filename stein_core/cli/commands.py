@@ -17,7 +17,7 @@ import numpy as np
 
 from stein_core.cli.job import add_job, progress, read_recipes
 from stein_core.errors import short
-from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
+from stein_core.experiments import recovery, table1, widths  # noqa: F401  (importing registers)
 from stein_core.experiments.bands import disagreement
 from stein_core.experiments.nuts import Reference, run_nuts, save_reference
 from stein_core.experiments.recording import record, save_recording
