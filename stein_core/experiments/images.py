@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import softmax
 
-from stein_core import metrics
 from stein_core.datasets import data_file
 from stein_core.experiments.bands import outputs_at
 from stein_core.experiments.network_data import PRIOR, class_likelihood, network_target
@@ -66,6 +65,8 @@ def scores(probabilities: np.ndarray, y: np.ndarray, far: np.ndarray) -> dict[st
         probabilities: (m, N, C) of test images, with their classes y (N,).
         far: (m, M, C) of images of no class.
     """
+    from stein_core import metrics  # scikit-learn takes a second to import, and pandas comes with it
+
     entropies = [metrics.entropy(p, normalised=True) for p in (probabilities, far)]
     apart = [metrics.disagreement(p, as_coded=len(p) > 1) for p in (probabilities, far)]
     return {
