@@ -405,7 +405,9 @@ def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, t
 def test_the_table_stands_beside_what_a_sweep_found():
     recipes = table1.ensembles(members=3, seeds=2)
     assert len(recipes) == 14 and {r.seed for r in recipes} == {0, 1} and recipes[0].spec.capacity == 4
-    rows = [{"method": "fw", "method.link": "softmax", **dict.fromkeys(table1.COLUMNS, value)} for value in (1.0, 2.0)]
+    soft = {"method": "fw", "recipe": recipes[4].to_dict()}
+    assert recipes[4].knobs["method.link"] == "softmax"
+    rows = [{**soft, **dict.fromkeys(table1.COLUMNS, value)} for value in (1.0, 2.0)]
     found = {(r["row"], r["column"]): r for r in table1.beside(rows)}
     assert found["fw-SVGD-s", "accuracy"] == {"row": "fw-SVGD-s", "column": "accuracy", "published": 88.51, "ours": 1.5}
     assert found["fw-SVGD-l", "accuracy"]["ours"] is None and found["pSGLD, beta = 1", "accuracy"]["ours"] is None

@@ -87,9 +87,13 @@ def beside(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for name, row in TABLE.items():
         link = row.knobs.get("method.link", "logits")
-        mine = [r for r in rows if row.method and r["method"] == row.method and r.get("method.link", link) == link]
+        mine = [r for r in rows if row.method == r["method"] and link == _link(r)]
         for column in COLUMNS:
             values = [r[column] for r in mine if r.get(column) is not None]
             ours = float(np.mean(values)) if values else None
             found.append({"row": name, "column": column, "published": getattr(row, column), "ours": ours})
     return found
+
+
+def _link(row: dict[str, Any]) -> str:
+    return row["recipe"]["knobs"].get("method.link", "logits")
