@@ -137,7 +137,7 @@ def test_the_closed_form_of_ssge_is_its_spectral_form():
         np.testing.assert_allclose(found, [beta @ psi(x) for x in at], rtol=1e-9)
 
 
-def linear_target(count=40, p=2, noise=0.5):
+def linear_target(count=12, p=2, noise=2.0):
     """y = Phi w + noise, w ~ N(0, I): the posterior is Gaussian. Returns (target, mean, covariance)."""
     draw = np.random.default_rng(0)
     phi = draw.normal(size=(count, p))
