@@ -74,7 +74,8 @@ def nll(probabilities: np.ndarray, y: np.ndarray, as_coded: bool = False) -> flo
     mean = np.mean(np.asarray(probabilities, float), axis=0)
     if as_coded:
         return float(-np.log(np.mean(np.take_along_axis(mean, np.asarray(y)[:, None], axis=1))))
-    return float(log_loss(y, mean, labels=np.arange(mean.shape[1])))
+    whole = mean / mean.sum(axis=1, keepdims=True)  # float32 sums to 1 within 1e-7, and scikit-learn wants more
+    return float(log_loss(y, whole, labels=np.arange(mean.shape[1])))
 
 
 def retention(uncertainty: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -42,7 +42,8 @@ POWER = Knob("power", 5.0, 0.1, 20.0, "log", "power", "how late in a cycle the a
 
 def knobs(default: str) -> tuple[Knob, ...]:
     """Return the choice of a schedule and its numbers as knobs."""
-    return Knob("schedule", default, label="annealing", choices=SCHEDULES), HORIZON, CYCLES, POWER
+    schedule = Knob("schedule", default, label="annealing", choices=SCHEDULES, help="how the attraction comes on")
+    return schedule, HORIZON, CYCLES, POWER
 
 
 def gamma(schedule, step, horizon, cycles, power):

@@ -11,6 +11,7 @@ from jax.scipy.stats import norm
 
 from stein_core import Functions, Rows, Spec, Target, function_space, target_of
 from stein_core.assembly import arguments_of, assemble
+from stein_core.experiments import images, table1
 from stein_core.experiments.images import idx
 from stein_core.experiments.network_data import far_points, gap_data, handles, nngp, nngp_posterior, ring_data
 from stein_core.functional_priors import spectral_score
@@ -78,7 +79,7 @@ def test_spare_particles_and_spare_points_change_nothing(method):
     with jax.enable_x64(True):
         knobs = {**FEW, "method.particles": 5}
         forces, x, _ = step_of(method, knobs)
-        rows = jnp.concatenate([x[:5], jnp.full((5, x.shape[1]), 1e5)])
+        rows = jnp.concatenate([x[:5], jnp.full((5, x.shape[1]), 1e150)])
         more, *_ = step_of(method, {**knobs, "target.handles": (*FEW["target.handles"],)}, 10, particles=rows)
         for name in ("attract", "repulse"):
             np.testing.assert_allclose(getattr(more, name)[:5], getattr(forces, name)[:5], rtol=1e-9, atol=1e-10)
@@ -136,7 +137,7 @@ def test_the_closed_form_of_ssge_is_its_spectral_form():
         np.testing.assert_allclose(found, [beta @ psi(x) for x in at], rtol=1e-9)
 
 
-def linear_target(count=40, p=2, noise=0.5):
+def linear_target(count=12, p=2, noise=2.0):
     """y = Phi w + noise, w ~ N(0, I): the posterior is Gaussian. Returns (target, mean, covariance)."""
     draw = np.random.default_rng(0)
     phi = draw.normal(size=(count, p))
@@ -301,10 +302,10 @@ def test_the_cholesky_noise_is_that_of_stochastic_svgd():
 @pytest.mark.long
 @pytest.mark.parametrize(
     "method, step_size, low, high",
-    [("noisy_adam", 0.01, 0.045, 0.055), ("psgld", 0.01, 0.9, 1.1)],
+    [("noisy_adam", 0.01, 0.045, 0.055), ("psgld", 0.01, 1.2, 1.5)],
 )
-def test_noisy_adam_is_no_sampler_and_psgld_nearly_is(method, step_size, low, high):
-    """On N(0, 1): noise through Adam ends at a variance of sqrt(epsilon) / 2."""
+def test_noisy_adam_is_no_sampler_and_psgld_is_biased(method, step_size, low, high):
+    """On N(0, 1): noise through Adam ends at a variance of sqrt(epsilon) / 2. pSGLD without Gamma is too wide."""
     spec, knobs = Spec("gaussian", 1, method, capacity=1024), {"method.particles": 1024, "method.step_size": step_size}
     stepper = lazy(spec)
     state, seen = stepper.advance(stepper.reset(0, knobs), knobs, 3000), []
@@ -370,3 +371,45 @@ def test_handles_alone_repel_when_the_data_do_not():
         assert abs(cosine) == pytest.approx(1, abs=1e-4)
     both, *_ = step_of("fsvgd", {**knobs, "target.on_rows": 1})
     assert np.abs(both.repulse - forces.repulse).max() > 1e-3
+
+
+def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, tmp_path):
+    """Ten images in the files' own format; two blocks give the sum of all."""
+    draw = np.random.default_rng(0)
+    pixels, classes = draw.integers(256, size=(10, 28, 28), dtype=np.uint8), draw.integers(10, size=10, dtype=np.uint8)
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for kind, array in (("images-idx3", pixels), ("labels-idx1", classes)):
+        head = b"\x00\x00\x08" + bytes([array.ndim]) + np.array(array.shape, ">i4").tobytes()
+        (folder / f"train-{kind}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
+    monkeypatch.setenv("STEIN_DATA", str(tmp_path))
+    monkeypatch.setattr(images, "BLOCK", 5)
+    images.images.cache_clear()
+    with jax.enable_x64(True):
+        data = images.images("mnist")
+        assert data[0].shape == (10, 784) and data[0].max() <= 1 and data[1].tolist() == classes.tolist()
+        target = images.image_classes(1600, set="mnist", width=2, depth=1, batch=4, prior_scale=1.0, data=data)
+        functions, theta = target.functions, 0.1 * jax.random.normal(jax.random.PRNGKey(0), (1600,))
+        rows = functions.rows(None)
+        whole = functions.log_prior(theta) + functions.log_likelihood(functions.outputs(theta, rows.x), rows)
+        assert target.log_density(theta) == pytest.approx(float(whole), rel=1e-12)
+        some = functions.rows(jax.random.PRNGKey(1))
+        assert len(some.weights) == 4 and float(jnp.sum(some.weights)) == pytest.approx(10)
+        points = functions.points(jax.random.PRNGKey(2))
+        assert points.x.shape == (16, 784) and float(points.on_rows) == 0
+    with pytest.raises(ValueError, match="needs the file mnist/t10k-images"):
+        images.images("mnist", "test")
+    images.images.cache_clear()
+
+
+def test_the_table_stands_beside_what_a_sweep_found():
+    recipes = table1.ensembles(members=3, seeds=2)
+    assert len(recipes) == 14 and {r.seed for r in recipes} == {0, 1} and recipes[0].spec.capacity == 4
+    soft = {"method": "fw", "recipe": recipes[4].to_dict()}
+    assert recipes[4].knobs["method.link"] == "softmax"
+    rows = [{**soft, **dict.fromkeys(table1.COLUMNS, value)} for value in (1.0, 2.0)]
+    found = {(r["row"], r["column"]): r for r in table1.beside(rows)}
+    assert found["fw-SVGD-s", "accuracy"] == {"row": "fw-SVGD-s", "column": "accuracy", "published": 88.51, "ours": 1.5}
+    assert found["fw-SVGD-l", "accuracy"]["ours"] is None and found["pSGLD, beta = 1", "accuracy"]["ours"] is None
+    p = np.full((2, 6, 10), 0.1)
+    assert images.scores(p, np.zeros(6, int), p)["auroc_entropy"] == 0.5

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import softmax
 
 from stein_core.datasets import data_file
+from stein_core.experiments.bands import outputs_at
 from stein_core.experiments.network_data import PRIOR, class_likelihood, network_target
 from stein_core.knobs import Option
 from stein_core.registry import TARGETS
 from stein_core.types import Points, Rows
 
 SIZE, CLASSES = 784, 10
+AT_ONCE = 2000  # images that are classified at once
+BLOCK = 5000  # images of a block, when the likelihood of all is wanted
 PARTS = {"train": "train", "test": "t10k"}
 REPEL = 16  # images at which functions repel, drawn in each step
 
@@ -53,6 +58,57 @@ def images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
     return found[0].reshape(-1, SIZE).astype(np.float32) / 255, found[1].astype(np.int32)
 
 
+def scores(probabilities: np.ndarray, y: np.ndarray, far: np.ndarray) -> dict[str, float]:
+    """Return the columns of the table, and the usual forms of those that the code has otherwise.
+
+    Args:
+        probabilities: (m, N, C) of test images, with their classes y (N,).
+        far: (m, M, C) of images of no class.
+    """
+    from stein_core import metrics  # scikit-learn takes a second to import, and pandas comes with it
+
+    entropies = [metrics.entropy(p, normalised=True) for p in (probabilities, far)]
+    apart = [metrics.disagreement(p, as_coded=len(p) > 1) for p in (probabilities, far)]
+    return {
+        "auroc_entropy": metrics.auroc(*entropies),
+        "auroc_disagreement": metrics.auroc(*apart),
+        "accuracy": 100 * metrics.accuracy(probabilities, y),
+        "separation": metrics.separation(*apart),
+        "calibration_error": metrics.calibration_error(probabilities, y),
+        "nll_as_coded": metrics.nll(probabilities, y, as_coded=True),
+        "nll": metrics.nll(probabilities, y),
+    }
+
+
+def measures(spec, particles, knobs) -> dict[str, float]:
+    """Return what a sweep on the images records of final particles; see `scores`."""
+    name = spec.options["target.set"]
+    (x, y), (far, _) = images(name, "test"), images("mnist" if name == "fashion_mnist" else "fashion_mnist", "test")
+
+    def classify(x):
+        parts = [outputs_at(spec, particles, knobs, x[i : i + AT_ONCE]) for i in range(0, len(x), AT_ONCE)]
+        return softmax(np.concatenate(parts, axis=1), axis=-1)
+
+    return scores(classify(x), y, classify(far))
+
+
+def in_blocks(outputs, log_likelihood, rows):
+    """Return theta -> log likelihood of all rows, block by block: their activations together are gigabytes.
+
+    Args:
+        outputs, log_likelihood: see `Functions`.
+        rows: all Rows, a multiple of BLOCK or fewer.
+    """
+    count = max(1, len(rows.weights) // BLOCK)
+    blocks = jax.tree.map(lambda a: a.reshape(count, -1, *a.shape[1:]), rows)
+
+    def total(theta):
+        one = jax.checkpoint(lambda sum, some: (sum + log_likelihood(outputs(theta, some.x), some), None))
+        return jax.lax.scan(one, jnp.zeros(()), blocks)[0]
+
+    return total
+
+
 def _size(width, depth):
     return (SIZE + 1) * width + (depth - 1) * (width + 1) * width + (width + 1) * CLASSES
 
@@ -81,6 +137,7 @@ def start_scale(width: int, depth: int) -> np.ndarray:
     dim_of=lambda set, width, depth, batch_size: _size(width, depth),
     sampled=False,
     listed=False,
+    measures=measures,
 )
 def image_classes(dim, *, set, width, depth, batch_size, prior_scale, data):
     """A ReLU network on 60,000 images of ten classes, in mini-batches drawn with replacement. Functions repel at 16
@@ -98,7 +155,7 @@ def image_classes(dim, *, set, width, depth, batch_size, prior_scale, data):
     def points(key):
         return Points(x[jax.random.randint(key, (REPEL,), 0, count)], jnp.ones(REPEL), jnp.zeros(()))
 
-    return network_target(
+    target = network_target(
         SIZE,
         CLASSES,
         width,
@@ -112,3 +169,6 @@ def image_classes(dim, *, set, width, depth, batch_size, prior_scale, data):
         scale=start_scale(width, depth),
         extent=(-0.2, 0.2, -0.2, 0.2),
     )
+    functions = target.functions
+    whole = in_blocks(functions.outputs, functions.log_likelihood, rows(None))
+    return replace(target, log_density=lambda theta: functions.log_prior(theta) + whole(theta))

@@ -103,7 +103,7 @@ def test_a_repulsion_point_is_dragged_added_deleted_and_moved_by_keys(open_funct
 
 
 def test_the_exact_band_follows_a_data_point_and_the_other_tab_shows_maps(open_functions):
-    tab = open_functions(PAGE.replace("width=2", "width=3"))
+    tab = open_functions(PAGE.replace("width=2", "width=10") + "&target.noise=0.1")
     tab.until("p.exact.length === 141")
     before, (x, y) = tab.seen()["exact"][68], gap_data()[:45][gap_data()[:45, 0].argmax()]
     tab.page.mouse.move(*tab.at(x, y))

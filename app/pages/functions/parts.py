@@ -43,7 +43,7 @@ PRESETS = [
         "setup": FunctionSetup(
             ring=True,
             methods=("ensemble", "fw"),
-            knobs={"method.jacobian": "shortcut", "method.link": "softmax", "target.on_rows": 0},
+            knobs={"method.jacobian": "shortcut", "method.link": "softmax"},
         ),
         "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },
