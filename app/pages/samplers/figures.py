@@ -118,6 +118,7 @@ class Masses:
                 for key, value in zip(bars, (place, float(share), look.colour, 0.9 * width)):
                     bars[key].append(value)
         self.bars.data = bars
+        self.figure.y_range.end = min(1.02, 1.5 * max(bars["top"], default=1.0))
         truth = next((one.truth for one in known if one.truth is not None), [])
         at = np.arange(1, len(truth) + 1)
         self.ticks.data = {"x0": at - 0.4, "x1": at + 0.4, "y": np.asarray(truth)}

@@ -83,10 +83,11 @@ class Samplers(Live):
         self.arrange()
         self.rungs = pmui.FlexBox(visible=False, sizing_mode="stretch_width")
         pane = partial(pn.pane.Bokeh, margin=(4, 4))
+        self.plane = pane(self.latent.figure)
         self.below = pmui.FlexBox(
             pane(self.course.figure, styles={"flex": "3 1 420px"}),
             pane(self.masses.figure, styles={"flex": "1 1 260px"}),
-            pane(self.latent.figure),
+            self.plane,
             sizing_mode="stretch_width",
         )
         foot = [
@@ -172,6 +173,7 @@ class Samplers(Live):
         points = any(not METHODS[name].facts.sampler for name in setup.methods)
         for name in UNREAD:
             self.choices.knobs[name].visible = points and name.startswith("init.")
+        self.plane.visible = any("method.angle" in setup.spec(name, BATCH).knobs() for name in setup.methods)
         self.choices.options["guide.density"].visible = self.choices.draws.visible = False
         self.heed(setup.knobs)
 
