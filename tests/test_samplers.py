@@ -237,17 +237,16 @@ def test_the_stein_kernel_is_that_of_the_papers():
         np.testing.assert_allclose(np.sum(parts, axis=0), wanted, rtol=2e-4, atol=2e-4)
 
 
-def test_ksd_descent_stays_on_a_line_of_symmetry():
+def test_ksd_descent_returns_to_a_line_of_symmetry():
     """Started near the line between two modes, its points come back to it; SVGD's leave it. Korba et al. 2021."""
-    for method, low, high in (("ksdd", 0, 1e-3), ("svgd", 0.5, 3)):
+    for method, low, high in (("ksdd", 0, 5e-3), ("svgd", 1, 3)):
         spec, knobs = Spec("unbalanced", method=method, capacity=16), {"target.weight": 0.5, "method.particles": 16}
-        knobs |= {"init.spread": 0.3, "bandwidth.rule": "fixed", "method.step_size": 0.02}
+        knobs |= {"bandwidth.rule": "fixed", "bandwidth.factor": 0.5, "method.step_size": 0.02}
         stepper = lazy(spec)
         state = stepper.reset(0, knobs)
-        rows = np.array(state.particles)
-        rows[:, 0] *= 0.1 if method == "svgd" else 0.0
-        state = stepper.advance(state._replace(particles=rows), knobs, 1500)
-        assert low <= np.std(np.asarray(state.particles)[:, 0]) <= high, method
+        rows = np.array(state.particles) * [0.05, 0.5]
+        x = np.asarray(stepper.advance(state._replace(particles=np.float32(rows)), knobs, 1500).particles)
+        assert low <= np.sqrt(np.mean(x[:, 0] ** 2)) <= high, method
 
 
 def test_mied_is_finite_when_points_coincide_and_keeps_its_distances():
@@ -346,7 +345,7 @@ def test_ksivi_reaches_the_floor_of_two_exact_samples(seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_annealed_ksivi_finds_both_modes(seed):
-    """Its sliced distance was 0.077, 0.078 and 0.088; two exact samples have 0.040, so not all are within twice that."""
+    """Its sliced distance was 0.077, 0.078 and 0.088, and that of two exact samples 0.040: not all are within twice."""
     draws = trained("multimodal", "ksivi", 50_000, seed, **{"method.annealing": 25_000})
     distance, floor = distance_and_floor("multimodal", draws)
     assert distance < 3 * floor and abs((draws[:, 0] > 0).mean() - 0.5) < 0.03
