@@ -198,8 +198,8 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
 
 
 def _densities(name: str, dim: int, options: Options, knobs: Options):
-    values = {name.split(".")[1]: np.float32(value) for name, value in knobs.items()}
-    return partial(_compiled_densities(name, dim, options, tuple(values)), tuple(values.values()))
+    values = tuple(np.float32(value) for value in knobs.values())
+    return partial(_compiled_densities(name, dim, options, tuple(knobs)), values)
 
 
 @lru_cache(maxsize=16)

@@ -23,6 +23,7 @@ import optax
 
 from stein_core.assembly import arguments_of, assemble
 from stein_core.cli.bench_posteriors import add_bench_posteriors
+from stein_core.cli.bench_samplers import add_bench_samplers
 from stein_core.cli.cases import Case, cases
 from stein_core.cli.commands import check_out
 from stein_core.datasets import wave_training
@@ -236,7 +237,9 @@ def add_bench(commands) -> None:
     bench.add_argument("--json", metavar="FILE", help="write the whole table there")
     bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
     bench.set_defaults(act=run_bench)
-    add_bench_posteriors(bench.add_subparsers(dest="what", metavar="posteriors"))
+    more = bench.add_subparsers(dest="what", metavar="posteriors, samplers")
+    add_bench_posteriors(more)
+    add_bench_samplers(more)
 
 
 def run_bench(options) -> int:

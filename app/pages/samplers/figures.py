@@ -9,7 +9,7 @@ import contourpy
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bokeh.models import ColumnDataSource, DataRange1d, PointDrawTool, Range1d
+from bokeh.models import ColumnDataSource, PointDrawTool, Range1d
 from bokeh.plotting import figure
 
 from app.pages.samplers.view import SMOOTH, Seen
@@ -21,7 +21,7 @@ KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis
 DASHES = {"loss": "solid", "distance": "dashed", "mmd": "dotted"}
 NAMES = {"loss": "loss", "distance": "sliced W₂", "mmd": "MMD"}
-REACH = 3.0  # of the plane of z
+LINE_ENDS = 3.0  # of the plane of z
 
 
 def dressed(made, dark: bool):
@@ -41,7 +41,7 @@ class Course:
         made = figure(
             height=330, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
             toolbar_location="above", x_axis_label="step", title="The loss is minimised; W₂ and MMD are wanted",
-            y_range=Range1d(LEAST, 10.0), x_range=DataRange1d(start=0, default_span=100),
+            y_range=Range1d(LEAST, 10.0), x_range=Range1d(0, 100),
         )  # fmt: skip
         made.toolbar.active_scroll = None
         colour = {"field": "colour", "transform": mapper(dark)}
@@ -86,6 +86,7 @@ class Course:
         self.source.data = data
         floors = [one.floor for one in moments if np.isfinite(one.floor)]
         ends = [max((one.step for one in moments), default=0)]
+        self.figure.x_range.end = max(100, *(1.02 * end for end in ends))
         self.floor.data = {"x": [0, *ends], "y": [floors[0]] * 2} if floors else {"x": [], "y": []}
 
 
@@ -96,7 +97,8 @@ class Masses:
         self.bars = ColumnDataSource({name: [] for name in ("x", "top", "colour", "width")})
         self.ticks = ColumnDataSource({name: [] for name in ("x0", "x1", "y")})
         made = figure(
-            height=280, sizing_mode="stretch_width", y_range=Range1d(0, 1.02), tools="save", toolbar_location=None,
+            height=280, sizing_mode="stretch_width", x_range=Range1d(0.4, 2.6),
+            y_range=Range1d(0, 1.02), tools="save", toolbar_location=None,
             x_axis_label="mode, from the first centre on", title="Share of the mass in each mode (tick: exact)",
         )  # fmt: skip
         colour = {"field": "colour", "transform": mapper(dark)}
@@ -118,6 +120,8 @@ class Masses:
                 for key, value in zip(bars, (place, float(share), look.colour, 0.9 * width)):
                     bars[key].append(value)
         self.bars.data = bars
+        self.figure.x_range.end = max((len(one.mass) for one in known), default=2) + 0.6
+        self.figure.y_range.end = min(1.02, 1.5 * max(bars["top"], default=1.0))
         truth = next((one.truth for one in known if one.truth is not None), [])
         at = np.arange(1, len(truth) + 1)
         self.ticks.data = {"x0": at - 0.4, "x1": at + 0.4, "y": np.asarray(truth)}
@@ -132,8 +136,8 @@ class Latent:
 
     def __init__(self, turned: Callable[[float], None], dark: bool):
         self.turned, self.quiet = turned, False
-        self.end = ColumnDataSource({"x": [REACH], "y": [0.0]})
-        self.line = ColumnDataSource({"x": [-REACH, REACH], "y": [0.0, 0.0]})
+        self.end = ColumnDataSource({"x": [LINE_ENDS], "y": [0.0]})
+        self.line = ColumnDataSource({"x": [-LINE_ENDS, LINE_ENDS], "y": [0.0, 0.0]})
         made = figure(
             height=280, width=280, x_range=Range1d(-3.6, 3.6), y_range=Range1d(-3.6, 3.6), tools="",
             toolbar_location=None, title="Drag the dot: the line of z", x_axis_label="z₁", y_axis_label="z₂",
@@ -155,7 +159,7 @@ class Latent:
 
     def show(self, angle: float) -> None:
         """Show the line at an angle in degrees."""
-        x, y = REACH * np.cos(np.deg2rad(angle)), REACH * np.sin(np.deg2rad(angle))
+        x, y = LINE_ENDS * np.cos(np.deg2rad(angle)), LINE_ENDS * np.sin(np.deg2rad(angle))
         self.quiet = True
         self.end.data = {"x": [x], "y": [y]}
         self.line.data = {"x": [-x, x], "y": [-y, y]}

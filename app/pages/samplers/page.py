@@ -46,6 +46,11 @@ HELP = (
 )
 
 
+def room(share: int, least: int = 290) -> dict[str, str]:
+    """Return the style of a figure that takes a share of a row, and a row of its own if there is less than `least`."""
+    return {"flex": f"{share} 1 {least}px", "min-width": f"{least}px"}
+
+
 def offered() -> dict[str, str]:
     """Return the methods of the page, label -> name."""
     samplers = [entry for entry in METHODS.entries() if entry.facts.sampler]
@@ -83,10 +88,11 @@ class Samplers(Live):
         self.arrange()
         self.rungs = pmui.FlexBox(visible=False, sizing_mode="stretch_width")
         pane = partial(pn.pane.Bokeh, margin=(4, 4))
+        self.plane = pane(self.latent.figure)
         self.below = pmui.FlexBox(
-            pane(self.course.figure, styles={"flex": "3 1 420px"}),
-            pane(self.masses.figure, styles={"flex": "1 1 260px"}),
-            pane(self.latent.figure),
+            pane(self.course.figure, styles=room(3)),
+            pane(self.masses.figure, styles=room(1)),
+            self.plane,
             sizing_mode="stretch_width",
         )
         foot = [
@@ -172,6 +178,7 @@ class Samplers(Live):
         points = any(not METHODS[name].facts.sampler for name in setup.methods)
         for name in UNREAD:
             self.choices.knobs[name].visible = points and name.startswith("init.")
+        self.plane.visible = any("method.angle" in setup.spec(name, BATCH).knobs() for name in setup.methods)
         self.choices.options["guide.density"].visible = self.choices.draws.visible = False
         self.heed(setup.knobs)
 
@@ -233,8 +240,7 @@ class Samplers(Live):
         if key != self.of_ladder:
             if self.ladder is None or len(self.ladder.figures) != len(chain.layers):
                 self.ladder = Ladder(len(chain.layers), self.shell.frame.dark_theme)
-                style = {"flex": "1 1 170px"}
-                self.rungs[:] = [pn.pane.Bokeh(each, margin=(4, 4), styles=style) for each in self.ladder.figures]
+                self.rungs[:] = [pn.pane.Bokeh(each, margin=4, styles=room(1, 160)) for each in self.ladder.figures]
             self.of_ladder = key
             target = target_at(setup.spec("hksivi", BATCH), self.view.knobs)
             if target.dim == 2:
