@@ -79,10 +79,8 @@ class Lessons:
         self.place, self.foot = Text(html="", **COLUMN), Text(html="", stylesheets=[CSS], **COLUMN)
         self.bars = Text(html="", go=shell.go, stylesheets=[CSS], sizing_mode="stretch_width", margin=(4, 0))
         self.cells = pn.Column(**WIDE)
-        act = {"width": 112, "margin": (8, 4)}
-        self.back = pmui.Button(
-            label="Back", icon="chevron_left", variant="text", on_click=lambda event: self.step(-1), **act
-        )
+        act, back = {"width": 112, "margin": (8, 4)}, lambda event: self.step(-1)
+        self.back = pmui.Button(label="Back", icon="chevron_left", variant="text", on_click=back, **act)
         self.next = pmui.Button(
             label="Next", end_icon="chevron_right", on_click=lambda event: self.step(1), **{**act, "width": 150}
         )

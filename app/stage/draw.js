@@ -283,20 +283,3 @@ function drawLegend(ctx, marks, {map, scale}, look, panels) {
 }
 
 // A short line of recent values; gaps where a value is missing (or not positive on a log scale).
-function drawSparkline(ctx, w, h, values, log, color) {
-  const ys = values.map(v => log ? (v > 0 ? Math.log10(v) : NaN) : v), known = ys.filter(Number.isFinite);
-  ctx.clearRect(0, 0, w, h);
-  if (!known.length) return;
-  const span = Math.max(...known) - Math.min(...known) || 1, lo = (Math.max(...known) + Math.min(...known) - span) / 2;
-  const x = i => 3 + i / Math.max(1, ys.length - 1) * (w - 6), y = v => h - 4 - (v - lo) / span * (h - 8);
-  let pen = "moveTo";
-  ctx.strokeStyle = ctx.fillStyle = color;
-  ctx.lineWidth = 1.5;
-  ctx.beginPath();
-  ys.forEach((v, i) => {
-    if (Number.isFinite(v)) ctx[pen](x(i), y(v));
-    pen = Number.isFinite(v) ? "lineTo" : "moveTo";
-  });
-  ctx.stroke();
-  if (pen === "lineTo") ctx.fillRect(x(ys.length - 1) - 2, y(ys[ys.length - 1]) - 2, 4, 4);
-}

@@ -1,6 +1,9 @@
-"""What is on a stage, for a page that checks it."""
+"""What is on a stage, for a file and for the page that checks it."""
 
 from __future__ import annotations
+
+import csv
+import io
 
 import numpy as np
 
@@ -19,3 +22,17 @@ def runs_of(session: Session) -> list[tuple[str, Recipe, np.ndarray]]:
         recipe = Recipe(run.spec, {**run.knobs, **turned}, run.seed)
         found.append((METHODS[method].label, recipe, np.asarray(frame.particles)))
     return found
+
+
+def csv_of(session: Session) -> io.StringIO:
+    """Return the numbers of the frame on screen, a row for each particle and method."""
+    (setup, _), frames, out = session.shown(), session.frames, io.StringIO()
+    d = frames[0].locations.shape[1] if frames else 0
+    kinds = ("location", "sd", "attraction", "repulsion")
+    writer = csv.writer(out)
+    writer.writerow(["method", "step", "particle", *(f"{kind}[{i}]" for kind in kinds for i in range(d))])
+    for method, frame in zip(setup.methods, frames):
+        table = np.hstack([frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d]])
+        writer.writerows([method, frame.step, i, *row] for i, row in enumerate(table.tolist()))
+    out.seek(0)
+    return out

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from app.server.folders import ASSETS
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.stage.choices import Choices
-from app.stage.hand_over import runs_of
+from app.stage.hand_over import csv_of, runs_of
 from app.stage.session import Session
 from app.stage.setup import Setup
 from app.stage.stage import ReadOuts, Stage
@@ -130,7 +128,9 @@ class Live:
             **QUIET,
         )
         export.on_click(self.export)
-        table = pmui.FileDownload(label="Data as CSV", callback=self.csv, filename="steinlab.csv", **QUIET)
+        table = pmui.FileDownload(
+            label="Data as CSV", callback=lambda: csv_of(self.session), filename="steinlab.csv", **QUIET
+        )
         self.talk = pmui.Button(
             label="Lecture (P)", icon="slideshow", on_click=lambda event: self.lecture(not self.look.lecture), **QUIET
         )
@@ -265,19 +265,6 @@ class Live:
         setup, capacity = self.session.shown()
         blocks = [setup.recipe(method, capacity).to_python(setup.steps) for method in setup.methods]
         return "\n".join(blocks)
-
-    def csv(self) -> io.StringIO:
-        """Return the numbers of the frame on screen, a row for each particle and method."""
-        (setup, _), frames, out = self.session.shown(), self.session.frames, io.StringIO()
-        d = frames[0].locations.shape[1] if frames else 0
-        kinds = ("location", "sd", "attraction", "repulsion")
-        writer = csv.writer(out)
-        writer.writerow(["method", "step", "particle", *(f"{kind}[{i}]" for kind in kinds for i in range(d))])
-        for method, frame in zip(setup.methods, frames):
-            table = np.hstack([frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d]])
-            writer.writerows([method, frame.step, i, *row] for i, row in enumerate(table.tolist()))
-        out.seek(0)
-        return out
 
     # ---- from the session, on the event loop
 

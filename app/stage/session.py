@@ -11,13 +11,14 @@ import math
 import time
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Callable, Mapping, Protocol, Sequence
+from typing import Any, Callable
 
 import numpy as np
 
 from app.server.background import Threads
 from app.server.errors import note
 from app.server.streaming import Streamer
+from app.stage.contract import LiveSetup, View
 from app.stage.player import Player
 from app.stage.run import Run
 from app.stage.scene import SideBySide
@@ -37,34 +38,6 @@ MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement cost
 
 # Scenes do not wait behind the programs of others.
 COMPILERS, AHEAD, SCENES = Threads(2, "compile"), Threads(1, "compile-ahead"), Threads(1, "scene")
-
-
-class LiveSetup(Protocol):
-    """What a page shows, as a frozen dataclass; `app.stage.setup.Setup` is one. A run begins with `knobs` and `seed`,
-    makes `changes` (step, name, value) on the way, and pauses at `steps`, when that is not 0. particles: the most that
-    it ever asks for."""
-
-    methods: tuple[str, ...]
-    seed: int
-    knobs: Mapping[str, Any]
-    changes: tuple[tuple[int, str, Any], ...]
-    steps: int
-    particles: int
-
-    def spec(self, method: str, capacity: int) -> Spec: ...
-
-
-class View(Protocol):
-    """What a session shows; `app.stage.scene.SideBySide` is one. measured: names of the diagnostics that it reads."""
-
-    measured: tuple[str, ...]
-
-    def scene(self, specs: Sequence[Spec]) -> dict:
-        """Return what stands still. A scene thread calls it."""
-
-    def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
-        """Return what moves, of `run.frames`, as a float32 vector whose element 0 is the Streamer's. begun: a number
-        that changes with each run. Of a run that still compiles there are only frames, steppers and knobs."""
 
 
 class Session(Player):
