@@ -34,7 +34,7 @@ VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].f
 POINTS = [v for v in VARIANTS if v[1] == "point"]
 # The relatives of what stays among the quick tests.
 RELATIVES = [("smi", "point"), ("smi", "low_rank"), ("sgld", "point"), ("stochastic", "point"), ("damped", "point")]
-RELATIVES += [(name, "point") for name in ("fw", "hybrid", "noisy_adam", "psgld")]
+RELATIVES += [(name, "point") for name in ("fsvgd", "fw", "hybrid", "noisy_adam", "psgld")]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
 
