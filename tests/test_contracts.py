@@ -41,7 +41,7 @@ QUICK = [
     ("resampled", "point"),
     ("wgd", "point"),
 ]
-QUICK += [("vi", "normal"), ("fsvgd", "point"), ("ksivi", "normal")]
+QUICK += [("vi", "normal"), ("ksivi", "normal"), ("fsvgd", "point")]
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
 

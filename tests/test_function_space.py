@@ -54,7 +54,7 @@ def composed(problem, x, m, used):
 
 @pytest.mark.parametrize("large", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_fw_svgd_is_svgd_with_the_composed_kernel(large, monkeypatch):
-    """To 1e-6 with the theory's Jacobian, formed or not; the shortcut is something else."""
+    """To 1e-6 with the theory's Jacobian, formed or not."""
     monkeypatch.setattr(function_space, "LARGE", 10**9 if large else 0)
     with jax.enable_x64(True):
         knobs = {**FEW, "method.particles": 5}
@@ -63,15 +63,30 @@ def test_fw_svgd_is_svgd_with_the_composed_kernel(large, monkeypatch):
         attract, repulse = composed(problem, x, 5, used)
         np.testing.assert_allclose(forces.attract[:5], attract, rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(forces.repulse[:5], repulse, rtol=1e-6, atol=1e-8)
-        if large:
-            short, *_ = step_of("fw", {**knobs, "method.jacobian": "shortcut"})
-            np.testing.assert_allclose(short.attract, forces.attract, rtol=1e-9)
-            off = np.abs(short.repulse[:5] - repulse).max() / np.abs(repulse).max()
-            assert off > 0.1
-            hybrid, *_ = step_of("hybrid", knobs)
-            np.testing.assert_allclose(hybrid.repulse, forces.repulse, rtol=1e-9)
-            weights, *_ = step_of("svgd", knobs)
-            np.testing.assert_allclose(hybrid.attract, weights.attract, rtol=1e-9)
+
+
+@pytest.mark.long
+def test_the_shortcut_has_the_own_jacobian_and_the_hybrid_the_attraction_of_svgd():
+    with jax.enable_x64(True):
+        knobs = {**FEW, "method.particles": 5}
+        forces, x, problem = step_of("fw", knobs)
+        used = jnp.concatenate([problem.target.functions.rows(None).x[:6], jnp.asarray(handles(0, 7, 3))[:, :1]])
+        repulse = np.asarray(forces.repulse[:5])
+        short, *_ = step_of("fw", {**knobs, "method.jacobian": "shortcut"})
+        np.testing.assert_allclose(short.attract, forces.attract, rtol=1e-9)
+        assert np.abs(short.repulse[:5] - repulse).max() > 0.1 * np.abs(repulse).max()
+        of = lambda theta: problem.target.functions.outputs(theta, used).ravel()  # noqa: E731
+        found = np.asarray(jax.vmap(of)(x[:5]))
+        apart = found[:, None] - found[None]
+        squared = np.sum(apart**2, axis=-1)
+        twice = np.median(squared[np.triu_indices(5, 1)]) / np.log(5)
+        pushes = np.einsum("il,ilk->lk", np.exp(-squared / twice), -2 * apart / twice) / 5
+        own = [jax.vjp(of, x[one])[1](jnp.asarray(pushes[one]))[0] for one in range(5)]
+        np.testing.assert_allclose(short.repulse[:5], np.stack(own), rtol=1e-6, atol=1e-8)
+        hybrid, *_ = step_of("hybrid", knobs)
+        np.testing.assert_allclose(hybrid.repulse, forces.repulse, rtol=1e-9)
+        weights, *_ = step_of("svgd", knobs)
+        np.testing.assert_allclose(hybrid.attract, weights.attract, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["fsvgd", pytest.param("fw", marks=pytest.mark.long)])
@@ -274,6 +289,10 @@ def test_schedules_begin_with_repulsion_and_end_with_all():
     np.testing.assert_allclose(make("hyperbolic"), expected, rtol=1e-4, atol=1e-12)
     assert expected[2] < 0.02 and expected[3] > 0.7
     np.testing.assert_allclose(make("cyclical", 2), [0, 0.6**10, 1, 1, 1, 1, 1], rtol=1e-4)
+
+
+@pytest.mark.long
+def test_a_schedule_is_for_the_attraction_alone():
     forces = [
         step_of("fw", {**FEW, "method.particles": 5, "method.schedule": s, "method.horizon": 10})[0]
         for s in ("none", "linear")
@@ -359,6 +378,7 @@ def test_idx_files_are_read():
         idx(b"\x89PNG....")
 
 
+@pytest.mark.long
 def test_handles_alone_repel_when_the_data_do_not():
     """With one handle at x the repulsion pulls back a force on f(x) alone."""
     knobs = {**FEW, "method.particles": 5, "target.handles": ((3.4, 0.0),), "target.on_rows": 0}

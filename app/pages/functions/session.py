@@ -23,8 +23,8 @@ from stein_core import METHODS, Spec, State, Stepper, compile
 
 log = logging.getLogger(__name__)
 
-SLICE = 0.02  # seconds of training between two looks at the commands
-INTERVAL = {False: 0.03, True: 0.12}  # seconds between two frames
+SLICE = 0.008  # seconds of training between two looks at the commands
+INTERVAL = {False: 0.025, True: 0.12}  # seconds between two frames
 FORCES_EVERY = 0.5  # seconds between two looks at the forces, which cost a step
 MORE = 2000  # steps that a change is answered with, once training had ended
 COMPILERS = Threads(2, "compile-functions")
