@@ -52,11 +52,12 @@ _softplus.defjvp(lambda x, slope: (_softplus(*x), jax.nn.sigmoid(*x) * slope[0])
     dims=(INPUTS, INPUTS),
     default_dim=INPUTS,
     data=waveform_data,
+    sampled=False,
     listed=data_file(WAVEFORM) is not None,
 )
 def waveform(dim, *, data):
-    """Logistic regression of 400 waveforms on 21 inputs and a constant, weights N(0, 100). What stands for exact draws
-    are rows of 1,000 published MALA draws."""
+    """Logistic regression of 400 waveforms on 21 inputs and a constant, weights N(0, 100). Its reference are the
+    1,000 published MALA draws."""
     x, y, reference = (jnp.asarray(data[name], float) for name in ("x", "y", "reference"))
 
     def log_density(theta):
@@ -65,7 +66,7 @@ def waveform(dim, *, data):
 
     return Target(
         log_density=log_density,
-        sample=lambda key, n: reference[jax.random.randint(key, (n,), 0, len(reference))],
+        reference=reference,
         center=np.zeros(dim),
         scale=np.ones(dim),
         extent=(-1.0, 11.0, -4.0, 4.0),

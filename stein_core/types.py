@@ -90,6 +90,7 @@ class Target:
             arguments of compiled programs, not constants. None: log_density keeps its own.
         unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
         root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
+        reference: (k, d) published draws of long chains, to compare with; None if there are none. They are not exact.
         modes: (k, d) centres of modes that lie apart, or None.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
     """
@@ -113,6 +114,7 @@ class Target:
     knobs: tuple[Knob, ...] = ()
     unconstrain: Callable[[dict[str, Array]], Array] | None = None
     root: np.ndarray | None = None
+    reference: np.ndarray | None = None
     modes: np.ndarray | None = None
     note: str = ""
 
