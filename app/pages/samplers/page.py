@@ -87,14 +87,14 @@ class Samplers(Live):
         self.view = view
         super().__init__(shell, query, view, (), self.methods)
         self.arrange()
-        self.rungs = pn.FlexBox(visible=False, stylesheets=grid(170), sizing_mode="stretch_width")
+        self.rungs = pn.Column(visible=False, stylesheets=grid(170), sizing_mode="stretch_width")
         pane = partial(pn.pane.Bokeh, margin=(4, 4))
         self.plane = pane(self.latent.figure)
-        self.below = pn.FlexBox(
+        self.below = pn.Column(
             pane(self.course.figure),
             pane(self.masses.figure),
             self.plane,
-            stylesheets=grid(290),
+            stylesheets=grid(330),
             sizing_mode="stretch_width",
         )
         foot = [
