@@ -122,6 +122,7 @@ class Target:
         root: (d, d) R with R R^T a rough covariance, for `coordinates.precondition`; None if nobody knows one.
         start: (key, n) -> (n, d) points at which particles start, for a model whose paper says where; None: normal
             around `center`. The knobs of the start scale and shift both.
+        reference: (k, d) draws of long chains, to compare with; None if there are none. They are not exact.
         mode_centers: (k, d) centres of modes that lie apart, or None.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
         modes: local maxima that the search for the start has found, the highest first, if a normal fits there.
@@ -148,6 +149,7 @@ class Target:
     root: np.ndarray | None = None
     start: Callable[[Array, int], Array] | None = None
     mode_centers: np.ndarray | None = None
+    reference: np.ndarray | None = None
     note: str = ""
     modes: tuple[Mode, ...] = ()
 

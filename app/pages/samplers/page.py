@@ -46,9 +46,10 @@ HELP = (
 )
 
 
-def room(share: int, least: int = 290) -> dict[str, str]:
-    """Return the style of a figure that takes a share of a row, and a row of its own if there is less than `least`."""
-    return {"flex": f"{share} 1 {least}px", "min-width": f"{least}px"}
+def grid(least: int) -> list[str]:
+    """Return the style sheet of a row of figures that wraps where one would be narrower than `least` pixels."""
+    columns = f"repeat(auto-fit, minmax({least}px, 1fr))"
+    return [f":host {{ display: grid !important; grid-template-columns: {columns}; gap: 4px }}"]
 
 
 def offered() -> dict[str, str]:
@@ -86,13 +87,14 @@ class Samplers(Live):
         self.view = view
         super().__init__(shell, query, view, (), self.methods)
         self.arrange()
-        self.rungs = pmui.FlexBox(visible=False, sizing_mode="stretch_width")
+        self.rungs = pn.Column(visible=False, stylesheets=grid(170), sizing_mode="stretch_width")
         pane = partial(pn.pane.Bokeh, margin=(4, 4))
         self.plane = pane(self.latent.figure)
-        self.below = pmui.FlexBox(
-            pane(self.course.figure, styles=room(3)),
-            pane(self.masses.figure, styles=room(1)),
+        self.below = pn.Column(
+            pane(self.course.figure),
+            pane(self.masses.figure),
             self.plane,
+            stylesheets=grid(330),
             sizing_mode="stretch_width",
         )
         foot = [
@@ -240,7 +242,7 @@ class Samplers(Live):
         if key != self.of_ladder:
             if self.ladder is None or len(self.ladder.figures) != len(chain.layers):
                 self.ladder = Ladder(len(chain.layers), self.shell.frame.dark_theme)
-                self.rungs[:] = [pn.pane.Bokeh(each, margin=4, styles=room(1, 160)) for each in self.ladder.figures]
+                self.rungs[:] = [pn.pane.Bokeh(each, margin=4) for each in self.ladder.figures]
             self.of_ladder = key
             target = target_at(setup.spec("hksivi", BATCH), self.view.knobs)
             if target.dim == 2:

@@ -53,7 +53,8 @@ class Seen(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Exact draws of a target, other exact draws to compare them with, and its modes; None if there are none."""
+    """Exact draws of a target, or its published ones; others to compare them with; and its modes. None: there are
+    none."""
 
     draws: np.ndarray | None
     others: np.ndarray | None
@@ -66,7 +67,8 @@ def reference(name: str, dim: int, options: Options, knobs: Options) -> Referenc
     target = target_at(Spec(name, dim, options=options), knobs)
     modes = None if target.mode_centers is None else np.asarray(target.mode_centers)
     if target.sample is None:
-        return Reference(None, None, modes)
+        halves = (None, None) if target.reference is None else np.array_split(np.asarray(target.reference), 2)
+        return Reference(*halves, modes)
     return Reference(*(np.asarray(target.sample(jax.random.key(i), EXACT)) for i in range(2)), modes)
 
 
