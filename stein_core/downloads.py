@@ -30,12 +30,26 @@ UCI = {  # name -> (folder there, Git's id of data.txt, columns after x and y, s
     "wine": ("wine-quality-red", "5d9654a6a19365c04ee89f93e9cf7b99a70c4f2a", 0, 20),
     "yacht": ("yacht", "2ae2cff7e720fffa1fbc6f2ed7c44af30928d52f", 0, 20),
 }
-MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/{}"
-MNIST_FILES = {  # name -> sha256
-    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+IMAGES = {  # name -> (address, file -> sha256)
+    "mnist": (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/{}",
+        {
+            "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        },
+    ),
+    "fashion_mnist": (
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+        "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/{}",
+        {
+            "train-images-idx3-ubyte.gz": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            "train-labels-idx1-ubyte.gz": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            "t10k-images-idx3-ubyte.gz": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        },
+    ),
 }
 COVERTYPE = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
 COVERTYPE_SHA = "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771"
@@ -179,19 +193,32 @@ def waveform() -> tuple[np.ndarray, np.ndarray]:
     return np.float32(record["X_train"]), np.float32(record["y_train"].ravel())
 
 
-@lru_cache(maxsize=2)
-def mnist(part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return images (N, 784) uint8 and labels (N,) of MNIST, `part` "train" or "t10k".
+def idx(content: bytes) -> np.ndarray:
+    """Return the array of unsigned bytes of an idx file (LeCun, yann.lecun.com/exdb/mnist).
+
+    Raises:
+        ValueError: the content is no idx file of unsigned bytes.
+    """
+    if len(content) < 4 or content[:3] != b"\x00\x00\x08":
+        raise ValueError("This is no idx file of unsigned bytes; allowed: the files of MNIST and FashionMNIST.")
+    head = 4 + 4 * content[3]
+    return np.frombuffer(content, np.uint8, offset=head).reshape(np.frombuffer(content[4:head], ">i4"))
+
+
+@lru_cache(maxsize=4)
+def images(name: str, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return images (N, 784) uint8 and labels (N,) of "mnist" or "fashion_mnist", `part` "train" or "t10k".
 
     Raises:
         ValueError: see `download`.
     """
+    address, files = IMAGES[name]
     found = []
-    for kind, skip in (("images-idx3", 16), ("labels-idx1", 8)):
-        name = f"{part}-{kind}-ubyte.gz"
-        path = data_file(f"mnist/{name}") or download(MNIST.format(name), name, sha256=MNIST_FILES[name])
-        found.append(np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=skip))
-    return found[0].reshape(-1, 784), found[1]
+    for kind in ("images-idx3", "labels-idx1"):
+        file = f"{part}-{kind}-ubyte.gz"
+        path = data_file(f"{name}/{file}") or download(address.format(file), f"{name}-{file}", sha256=files[file])
+        found.append(idx(gzip.decompress(path.read_bytes())))
+    return found[0].reshape(len(found[0]), -1), found[1]
 
 
 def covertype_arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ def network_of(width: int, layers: int):
 
 def data_of(**options):
     """Return the training images, bytes, and their labels."""
-    images, labels = downloads.mnist("train")
+    images, labels = downloads.images("mnist", "train")
     return images, np.int32(labels)
 
 

@@ -1,6 +1,7 @@
 """Ensembles that repel as functions: forces, priors and noises against closed forms and automatic differentiation."""
 
 import gzip
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +10,10 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 from jax.scipy.stats import norm
 
-from stein_core import Functions, Rows, Spec, Target, function_space, target_of
+from stein_core import Functions, Rows, Spec, Target, downloads, function_space, target_of
 from stein_core.assembly import arguments_of, assemble
+from stein_core.downloads import idx
 from stein_core.experiments import images, table1
-from stein_core.experiments.images import idx
 from stein_core.experiments.network_data import far_points, gap_data, handles, nngp, nngp_posterior, ring_data
 from stein_core.functional_priors import spectral_score
 from stein_core.networks import mlp
@@ -404,11 +405,12 @@ def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, t
         (folder / f"train-{kind}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
     monkeypatch.setenv("STEIN_DATA", str(tmp_path))
     monkeypatch.setattr(images, "BLOCK", 5)
+    downloads.images.cache_clear()
     images.images.cache_clear()
     with jax.enable_x64(True):
         data = images.images("mnist")
         assert data[0].shape == (10, 784) and data[0].max() <= 1 and data[1].tolist() == classes.tolist()
-        target = images.image_classes(1600, set="mnist", width=2, depth=1, batch=4, prior_scale=1.0, data=data)
+        target = images.image_classes(1600, set="mnist", width=2, depth=1, batch_size=4, prior_scale=1.0, data=data)
         functions, theta = target.functions, 0.1 * jax.random.normal(jax.random.PRNGKey(0), (1600,))
         rows = functions.rows(None)
         whole = functions.log_prior(theta) + functions.log_likelihood(functions.outputs(theta, rows.x), rows)
@@ -417,8 +419,10 @@ def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, t
         assert len(some.weights) == 4 and float(jnp.sum(some.weights)) == pytest.approx(10)
         points = functions.points(jax.random.PRNGKey(2))
         assert points.x.shape == (16, 784) and float(points.on_rows) == 0
-    with pytest.raises(ValueError, match="needs the file mnist/t10k-images"):
+    monkeypatch.setattr(downloads.pooch, "retrieve", Mock(side_effect=OSError("no network")))
+    with pytest.raises(ValueError, match="mnist/t10k-images-idx3-ubyte.gz cannot be reached"):
         images.images("mnist", "test")
+    downloads.images.cache_clear()
     images.images.cache_clear()
 
 

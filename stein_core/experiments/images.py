@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import softmax
 
-from stein_core.datasets import data_file
+from stein_core import downloads
 from stein_core.experiments.bands import outputs_at
 from stein_core.experiments.network_data import PRIOR, class_likelihood, network_target
 from stein_core.knobs import Option
@@ -25,18 +24,6 @@ PARTS = {"train": "train", "test": "t10k"}
 REPEL = 16  # images at which functions repel, drawn in each step
 
 
-def idx(content: bytes) -> np.ndarray:
-    """Return the array of unsigned bytes of an idx file (LeCun, yann.lecun.com/exdb/mnist).
-
-    Raises:
-        ValueError: the content is no idx file of unsigned bytes.
-    """
-    if len(content) < 4 or content[:3] != b"\x00\x00\x08":
-        raise ValueError("This is no idx file of unsigned bytes; allowed: the files of MNIST and FashionMNIST.")
-    head = 4 + 4 * content[3]
-    return np.frombuffer(content, np.uint8, offset=head).reshape(np.frombuffer(content[4:head], ">i4"))
-
-
 @lru_cache(maxsize=4)
 def images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
     """Return x (N, 784) from 0 to 1 and y (N,) of a data set.
@@ -46,16 +33,10 @@ def images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
         part: "train", 60,000 images, or "test", 10,000.
 
     Raises:
-        ValueError: a file is not there.
+        ValueError: the files are not there and cannot be downloaded.
     """
-    found = []
-    for kind in ("images-idx3", "labels-idx1"):
-        file = f"{name}/{PARTS[part]}-{kind}-ubyte.gz"
-        path = data_file(file)
-        if path is None:
-            raise ValueError(f"target 'images' needs the file {file} in the folder that the variable STEIN_DATA names.")
-        found.append(idx(gzip.decompress(path.read_bytes())))
-    return found[0].reshape(-1, SIZE).astype(np.float32) / 255, found[1].astype(np.int32)
+    x, y = downloads.images(name, PARTS[part])
+    return x.astype(np.float32) / 255, y.astype(np.int32)
 
 
 def scores(probabilities: np.ndarray, y: np.ndarray, far: np.ndarray) -> dict[str, float]:

@@ -54,7 +54,7 @@ def run(cell: Cell) -> dict[str, float]:
         chosen = draw.integers(len(particles), size=PREDICTIONS)
         eps = draw.normal(size=(PREDICTIONS, spec.dim)).astype(particles.dtype)
         theta = np.asarray(guide.location(particles))[chosen] + np.asarray(guide.scale(particles))[chosen] * eps
-    images, labels = downloads.mnist("t10k")
+    images, labels = downloads.images("mnist", "t10k")
     network, x = network_of(**spec.options_of("target")), np.float32(images) / np.float32(255)
     p = softmax(np.float64(outputs_of(network.apply, theta, x)), axis=-1)
     each = [classification(one, labels) for one in p]

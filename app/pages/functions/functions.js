@@ -2,27 +2,6 @@
 const AIR = 8, REACH = 12, FINGER = 24, TOUCHED_EVERY = 50, NUDGE = 0.1, LARGE = 5, MOST_HANDLES = 48;
 const KEYS = {" ": "space", ArrowRight: "right", r: "r", R: "r"};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [role=tab], [contenteditable]";
-const MOST_SPREAD = 0.4;  // of the map of disagreement
-
-// Inverse of pack() in stage.py.
-function unpack(frame, {grid, side, bins}) {
-  const [, ring, step, count] = frame, panels = {}, k = grid.length;
-  let o = 4;
-  const take = length => frame.subarray(o, o += length);
-  const exact = ring ? null : {mean: take(k), sd: take(k)};
-  for (let p = 0; p < count; p++) {
-    const [index, at, diverged] = take(3), seen = {step: at, diverged};
-    if (ring) {
-      Object.assign(seen, {entropy: take(side * side), disagreement: take(side * side), right: take(side * side), up: take(side * side),
-        histograms: [take(bins), take(bins)]});
-    } else {
-      const [m, pairs] = take(2);
-      Object.assign(seen, {mean: take(k), sd: take(k), curves: Array.from({length: m}, () => take(k)), weights: take(pairs), functions: take(pairs)});
-    }
-    panels[index] = seen;
-  }
-  return {ring, step, exact, panels};
-}
 
 export function render({model, el}) {
   const canvas = document.createElement("canvas");
@@ -74,7 +53,7 @@ export function render({model, el}) {
   const notes = {line: "", entropy: ", entropy", disagreement: ", disagreement", histogram: ", entropies: test, far"};
 
   function draw(ctx) {
-    const look = theme(), {grid, blobs, side, reach: far, most, panels} = model.scene;
+    const look = theme();
     ctx.fillStyle = look.paper;
     ctx.fillRect(0, 0, width, height);
     for (const place of places) {
@@ -93,27 +72,7 @@ export function render({model, el}) {
       ctx.fillText(place.title = kind === "pairs" ? "Pairs of members" : label + notes[kind] + note(shown, mine), kind === "pairs" ? LEFT : LEFT + 16, 21);
       ctx.save();
       clipPlot(ctx, map);
-      if (kind === "line") {
-        ctx.fillStyle = look.muted;
-        ctx.globalAlpha = 0.12;
-        for (const [a, b] of blobs) ctx.fillRect(map.x(a), TOP, map.x(b) - map.x(a), map.h - TOP - BOTTOM);
-        ctx.globalAlpha = 1;
-        if (shown) drawMembers(ctx, map, grid, shown, color);
-        if (mine?.exact) drawExact(ctx, map, grid, mine.exact, look.muted);
-        drawData(ctx, map, points, marked("point"), 2.6, look);
-      } else if (kind === "pairs") {
-        for (const panel of panels) {
-          const one = mine?.panels[panel.index];
-          if (one) drawPairs(ctx, map, one, panel.colours[model.dark ? 1 : 0]);
-        }
-      } else if (kind === "histogram") {
-        if (shown) drawHistograms(ctx, map, shown.histograms, most, color, look.ink);
-      } else {
-        if (shown) drawMap(ctx, map, shown[kind], side, far, kind === "entropy" ? most : MOST_SPREAD, color);
-        if (shown) drawBorders(ctx, map, shown, side, far, look.ink);
-        drawCircle(ctx, map, model.scene.far, look.muted);
-        drawData(ctx, map, points, -1, 1.4, look);
-      }
+      drawInside(ctx, place, {scene: model.scene, mine, color, look, dark: model.dark, points, marked});
       ctx.restore();
       drawAxes(ctx, map, {labels: labelsOf[kind]}, look, family);
       if (holdsHandles(kind)) drawHandles(ctx, handles.map(p => onScreen(place, p)), marked("handle"), look);

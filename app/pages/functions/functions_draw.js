@@ -162,3 +162,51 @@ function drawHistograms(ctx, map, [test, far], most, color, ink) {
   ctx.lineTo(map.x(most), map.y(0));
   ctx.stroke();
 }
+
+const MOST_SPREAD = 0.4;  // of the map of disagreement
+
+// What is inside the axes of a panel.
+function drawInside(ctx, {kind, map, index}, {scene, mine, color, look, dark, points, marked}) {
+  const {grid, blobs, side, reach: far, most, panels} = scene, shown = mine?.panels[index];
+  if (kind === "line") {
+    ctx.fillStyle = look.muted;
+    ctx.globalAlpha = 0.12;
+    for (const [a, b] of blobs) ctx.fillRect(map.x(a), TOP, map.x(b) - map.x(a), map.h - TOP - BOTTOM);
+    ctx.globalAlpha = 1;
+    if (shown) drawMembers(ctx, map, grid, shown, color);
+    if (mine?.exact) drawExact(ctx, map, grid, mine.exact, look.muted);
+    drawData(ctx, map, points, marked("point"), 2.6, look);
+  } else if (kind === "pairs") {
+    for (const panel of panels) {
+      const one = mine?.panels[panel.index];
+      if (one) drawPairs(ctx, map, one, panel.colours[dark ? 1 : 0]);
+    }
+  } else if (kind === "histogram") {
+    if (shown) drawHistograms(ctx, map, shown.histograms, most, color, look.ink);
+  } else {
+    if (shown) drawMap(ctx, map, shown[kind], side, far, kind === "entropy" ? most : MOST_SPREAD, color);
+    if (shown) drawBorders(ctx, map, shown, side, far, look.ink);
+    drawCircle(ctx, map, scene.far, look.muted);
+    drawData(ctx, map, points, -1, 1.4, look);
+  }
+}
+
+// Inverse of pack() in stage.py.
+function unpack(frame, {grid, side, bins}) {
+  const [, ring, step, count] = frame, panels = {}, k = grid.length;
+  let o = 4;
+  const take = length => frame.subarray(o, o += length);
+  const exact = ring ? null : {mean: take(k), sd: take(k)};
+  for (let p = 0; p < count; p++) {
+    const [index, at, diverged] = take(3), seen = {step: at, diverged};
+    if (ring) {
+      Object.assign(seen, {entropy: take(side * side), disagreement: take(side * side), right: take(side * side), up: take(side * side),
+        histograms: [take(bins), take(bins)]});
+    } else {
+      const [m, pairs] = take(2);
+      Object.assign(seen, {mean: take(k), sd: take(k), curves: Array.from({length: m}, () => take(k)), weights: take(pairs), functions: take(pairs)});
+    }
+    panels[index] = seen;
+  }
+  return {ring, step, exact, panels};
+}
