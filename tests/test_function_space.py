@@ -426,6 +426,9 @@ def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, t
     images.images.cache_clear()
 
 
+@pytest.mark.skipif(
+    downloads.data_file("fashion_mnist/train-images-idx3-ubyte.gz") is None, reason="STEIN_DATA has no FashionMNIST"
+)
 def test_the_table_stands_beside_what_a_sweep_found():
     recipes = table1.ensembles(members=3, seeds=2)
     assert len(recipes) == 14 and {r.seed for r in recipes} == {0, 1} and recipes[0].spec.capacity == 4

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from stein_core import downloads
 from stein_core.cli.commands import check_out
 from stein_core.errors import short
 from stein_core.runner import Stepper
-from stein_core.sampler_posteriors import INPUTS, waveform_data
+from stein_core.sampler_posteriors import INPUTS
 from stein_core.spec import Spec
 
 BATCH, LATENT, WIDTH, STEP = 100, 10, 100, 1e-3
@@ -54,8 +55,7 @@ def theirs(statistic: str) -> Callable[[int], None]:
     median, and the score in closed form."""
     import torch
 
-    data = waveform_data()
-    x, y = (torch.tensor(data[name], dtype=torch.float32) for name in ("x", "y"))
+    x, y = (torch.tensor(each, dtype=torch.float32) for each in downloads.waveform())
     layers = torch.nn.Linear(LATENT, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU()
     net = torch.nn.Sequential(*layers, torch.nn.Linear(WIDTH, INPUTS))
     log_variance = torch.nn.Parameter(torch.full((INPUTS,), 2 * math.log(START_SD)))

@@ -71,7 +71,7 @@ def ensembles(rows=tuple(name for name, row in TABLE.items() if row.method), mem
     for seed in range(seeds):
         for name in rows:
             row = TABLE[name]
-            options = {"target.batch": batch}
+            options = {"target.batch_size": batch}
             spec = Spec("images", method=row.method, capacity=members + members % 2, options=options)
             knobs = {"method.particles": members, "method.step_size": 0.0025, **row.knobs}
             recipes.append(Recipe(spec, knobs, seed))
