@@ -85,9 +85,15 @@ def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(met
     assert np.abs(other.particles - frame.particles).max() > 0.1  # the seed does something
 
 
+SEVERAL = [v for v in VARIANTS if not METHODS[v[0]].facts.single]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("dim", [2, 20])  # distances of many coordinates are a matrix product around a centre
-@pytest.mark.parametrize("method, guide", quick([v for v in VARIANTS if not METHODS[v[0]].facts.single]))
+@pytest.mark.parametrize(
+    "method, guide, dim",
+    # Distances of many coordinates are a matrix product around a centre, whatever the method.
+    [(*each, 2) for each in SEVERAL] + [("svgd", "point", 20), ("smi", "normal", 20), ("smi", "full", 20)],
+)
 def test_spare_rows_change_nothing(method, guide, dim):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
 

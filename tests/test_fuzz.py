@@ -276,6 +276,7 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
     monkeypatch.setattr(bench, "cases", lambda quick: [])
     monkeypatch.setattr(bench, "machine", lambda: "")  # it reads /proc/cpuinfo
+    monkeypatch.setattr(cli, "single_thread_lapack", lambda: None)  # it reads /proc/self/maps
     return folder
 
 

@@ -212,6 +212,7 @@ def test_two_processes_that_begin_a_store_wait_for_each_other(tmp_path):
 def test_interrupted_keeps_what_has_finished(undisturbed, tmp_path):
     """As by Ctrl-C."""
     store, seen = Store(tmp_path / "s.sqlite"), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
 
     def interrupt(row, *_):
         seen.append(row)
@@ -220,6 +221,7 @@ def test_interrupted_keeps_what_has_finished(undisturbed, tmp_path):
 
     with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
         run_sweep(grid(), store, STOP, executor, interrupt)
+    signal.signal(signal.SIGINT, before)
     kept = plain(store.rows())
     assert 3 <= len(kept) < len(undisturbed) and kept.items() <= undisturbed.items()
     assert plain(run_sweep(grid(), store, STOP)) == undisturbed
