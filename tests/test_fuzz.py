@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import time
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -23,7 +24,7 @@ from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
-from stein_core.cli import bench, bench_posteriors, commands, posterior, recordings, tables
+from stein_core.cli import bench, bench_posteriors, bench_samplers, commands, posterior, recordings, tables
 from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
 from stein_core.experiments.recording import Recording, Shot
@@ -276,6 +277,8 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
     monkeypatch.setattr(bench, "cases", lambda quick: [])
     monkeypatch.setattr(bench, "machine", lambda: "")  # it reads /proc/cpuinfo
+    for whose in ("ours", "theirs"):
+        monkeypatch.setattr(bench_samplers, whose, lambda statistic: lambda steps: time.sleep(1e-6))
     monkeypatch.setattr(cli, "single_thread_lapack", lambda: None)  # it reads /proc/self/maps
     return folder
 
