@@ -95,8 +95,8 @@ def test_the_shipped_table_says_how_often_the_verdict_is_right():
 
 @pytest.mark.long
 def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeypatch):
-    label, method, words = WAYS["few"]
-    monkeypatch.setitem(WAYS, "few", (label, method, (*words, "--set", "method.alpha=0.3")))  # narrow in 2 dimensions
+    label, method, given = WAYS["few"]
+    monkeypatch.setitem(WAYS, "few", (label, method, (*given, "--set", "method.alpha=0.3")))  # narrow in 2 dimensions
     page.posterior.value, page.way.value = "correlated", "few"
     page.fit()
     page.fit()  # the second of two quick clicks

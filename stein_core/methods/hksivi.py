@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from stein_core.forces import log_density_of
 from stein_core.knobs import Knob, Option
 from stein_core.methods.ksivi import ESTIMATOR, FOLLOW, discrepancy, second_batch, value_of
 from stein_core.networks import mlp
@@ -29,12 +30,12 @@ BASE = Knob("base_sd", 1.0, 0.05, 20.0, "log", "sd of the base", "in the target'
 
 
 def bridge(problem, base_sd, share, key, x):
-    """Return the scores (n, d) of p^share base^(1 - share) at x (n, d), which need no normaliser."""
+    """Return the scores (n, d) of p^share base^(1 - share) at x (n, d), spare rows too; they need no normaliser."""
     target = problem.target
     center, sd = jnp.asarray(target.center, float), base_sd * jnp.asarray(target.scale, float)
     base = -(x - center) / sd**2
     base = base if problem.mask is None else base * problem.mask
-    return share * scores(problem, key, x) + (1.0 - share) * jnp.where(problem.active(len(x))[:, None], base, 0.0)
+    return share * jax.vmap(jax.grad(log_density_of(target, key)))(x) + (1.0 - share) * base
 
 
 @METHODS.register(
