@@ -99,7 +99,7 @@ class Followed(Pairs):
         value = Pairs(held, self.m, self.p).median(power, diagonal)
         row, column = (jax.lax.broadcasted_iota(jnp.int32, held.shape, axis) for axis in (0, 1))
         gap = jnp.where((row < self.m) & (column < self.m) & (row != column), jnp.abs(held - value), jnp.inf)
-        nearest = gap == jnp.min(gap)
+        nearest = gap <= jnp.min(gap) + 1e-5 * value  # both of two that are as near, whichever way they are rounded
         pair = jnp.sum(jnp.where(nearest, self.squared, 0.0)) / jnp.sum(nearest)
         at = jax.lax.stop_gradient(pair)
         return value * jnp.where(at > 0, pair / jnp.where(at > 0, at, 1.0), 1.0)
