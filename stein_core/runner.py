@@ -87,8 +87,14 @@ class Stepper(Edits):
             names_of(measure): lambda: self._measuring(measure).prepare(state, knobs),
             "init_particle": lambda: self._init_particle(np.asarray(self.target.center, precision()), knobs),
         }
+        x64 = jax.config.jax_enable_x64  # of this thread
+
+        def compiled(name):
+            with jax.enable_x64(x64):
+                work[name]()
+
         with ThreadPoolExecutor() as pool:  # compile in parallel; list() raises what a thread raised
-            list(pool.map(lambda name: work[name](), wanted))
+            list(pool.map(compiled, wanted))
         self._prepared |= wanted
         trim_memory()
         return True
