@@ -8,9 +8,10 @@ import pytest
 
 from app.pages.functions import parts, seen, stage
 from app.pages.functions.controls import Controls
-from app.pages.functions.session import FunctionSession, Snapshot
+from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import FunctionSetup, shown, used_by
 from app.server.streaming import Streamer
+from app.stage.training import Snapshot
 from stein_core import METHODS
 from stein_core.experiments.network_data import gap_data
 

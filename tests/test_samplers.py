@@ -345,11 +345,10 @@ def test_ksivi_reaches_the_floor_of_two_exact_samples(seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_annealed_ksivi_finds_both_modes(seed):
-    """Its sliced distance was 0.077 to 0.128 in six runs, and that of two exact samples 0.040.
-    Without annealing it is 1.6."""
+    """Without annealing the distance is 1.6."""
     draws = trained("multimodal", "ksivi", 50_000, seed, **{"method.annealing": 25_000})
     distance, floor = distance_and_floor("multimodal", draws)
-    assert distance < 4 * floor and abs((draws[:, 0] > 0).mean() - 0.5) < 0.05
+    assert distance < 2 * floor and abs((draws[:, 0] > 0).mean() - 0.5) < 0.03
 
 
 @pytest.mark.long

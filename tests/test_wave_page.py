@@ -12,12 +12,12 @@ from app.pages.wave.measures import AT, GAP, Evaluation, evaluate, measure
 from app.pages.wave.nuts import NutsJob
 from app.pages.wave.parts import nuts_sentence, table
 from app.pages.wave.recovery import STOP, Recovery, apart, table_of
-from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import PAPER, WaveSetup, all_knobs, read_points, shown, used_by
 from app.pages.wave.stage import pack
 from app.pages.wave.widths import narrowing, shipped_rows, spreads
 from app.server import background
 from app.server.jobs import SweepJob
+from app.stage.training import Snapshot
 from stein_core import compile
 from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference

@@ -14,23 +14,15 @@ from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, curves_file, tabl
 from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import MOST_STEPS, PAPER, FunctionSetup
 from app.pages.functions.stage import FunctionStage
-from app.pages.functions.transport import Transport
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
+from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
+from app.ui.toggle import toggle
 from stein_core import device_name
 
-ERASE = {
-    "border": 0,
-    "color": "var(--mui-palette-text-primary)",
-    "fontSize": "15px",
-    "gap": "6px",
-    "minHeight": "36px",
-    "padding": "4px 10px",
-    "textTransform": "none",
-    "& .MuiIcon-root, & .material-icons": {"fontSize": "1.1rem !important"},
-}
+PACES = [1, 5, 20, 100]  # steps per frame
 
 
 class FunctionsPage:
@@ -77,14 +69,13 @@ class FunctionsPage:
         pn.state.on_session_destroyed(lambda context: self.session.close())
 
     def _make_widgets(self):
-        self.transport = Transport(self.session.toggle, self.session.step, self.reset, self.session.speed)
+        self.transport = Transport(self.session.toggle, self.session.step, self.reset, self.session.speed, PACES, 20)
         self.sentence, self.legend = sentence_pane(), legend_pane()
         self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
         self.alarm = pmui.Alert(
             "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
         )
-        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE, **MIDDLE)
-        self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
+        self.erase = toggle("Delete points", "delete", lambda on: self.stage.param.update(erasing=on))
         self.reset_points = pmui.Button(
             label="Reset points", icon="restore", on_click=lambda event: self.take(handles=(), data=PAPER), **TEXT
         )

@@ -8,8 +8,8 @@ import io
 import math
 
 from app.pages.functions.seen import GRID, Line, exact, spread_of
-from app.pages.functions.session import Snapshot
 from app.pages.functions.setup import FunctionSetup
+from app.stage.training import Snapshot
 from app.ui.colours import GREY, looks_of
 from stein_core import METHODS
 

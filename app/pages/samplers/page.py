@@ -15,7 +15,7 @@ from app.server.background import Threads
 from app.server.loop import soon
 from app.stage.choices import REPULSION
 from app.stage.live_page import KEYS, PRESETS, Live
-from app.stage.setup import Setup
+from app.stage.setup import CAPACITY, Setup
 from app.ui import link
 from app.ui.colours import darken
 from app.ui.groups import group
@@ -25,7 +25,7 @@ from stein_core.spec import target_at
 
 DRAWING = Threads(1, "samplers")
 MOST = 2  # methods side by side
-BATCH = 128  # most draws of a step on this page
+BATCH = min(128, CAPACITY)  # most draws of a step on this page
 OTHERS = ("ksdd", "mied", "mala", "sgld", "svgd")
 KNOBS = {"method.particles": BATCH, "method.step_size": 1e-3, "method.annealing": 5000}
 STEPS = [float(f"{step:.3g}") for step in np.geomspace(1e-5, 0.1, 81)]

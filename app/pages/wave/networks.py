@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.pages.wave.session import Snapshot, WaveSession
+from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import WaveSetup
-from app.pages.wave.transport import PACE
 from app.server.streaming import Mailbox, Streamer
+from app.stage.training import Snapshot
 from stein_core import device_name
 
 
@@ -31,7 +31,7 @@ class Networks:
         self._playing: dict[int, bool] = {}
         self._status: dict[int, str] = {}
         self._rates: dict[int, float] = {}
-        self._pace, self._shown = PACE[3], False
+        self._pace, self._shown = WaveSession.first_speed, False
 
     def train(self, setups: list[WaveSetup]) -> None:
         """Train these, each in its row. What is the same as before goes on."""

@@ -17,24 +17,16 @@ from app.pages.wave.recovery import Recovery
 from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.trained import is_shipped
-from app.pages.wave.transport import Transport
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox
+from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
+from app.ui.toggle import toggle
 from stein_core.experiments.wave import dim_of
 
-ERASE = {
-    "border": 0,
-    "color": "var(--mui-palette-text-primary)",
-    "fontSize": "15px",
-    "gap": "6px",
-    "minHeight": "36px",
-    "padding": "4px 10px",
-    "textTransform": "none",
-    "& .MuiIcon-root, & .material-icons": {"fontSize": "1.1rem !important"},
-}
+PACES = [1, 5, 20, 100, 1000]  # steps per frame
 
 
 class WavePage:
@@ -102,14 +94,13 @@ class WavePage:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.transport = Transport(self.toggle, self.networks.step, self.reset, self.networks.speed)
+        self.transport = Transport(self.toggle, self.networks.step, self.reset, self.networks.speed, PACES, 100)
         self.sentence = sentence_pane()
         self.seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
         self.alarm = pmui.Alert(
             "", severity="error", visible=False, closeable=True, sizing_mode="stretch_width", margin=(4, 8)
         )
-        self.erase = pmui.Toggle(label="Delete points", icon="delete", size="small", margin=(4, 4), sx=ERASE, **MIDDLE)
-        self.erase.param.watch(lambda event: self.stage.param.update(erasing=event.new), "value")
+        self.erase = toggle("Delete points", "delete", lambda on: self.stage.param.update(erasing=on))
         items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
         self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
         self.exports.on_click(self._export)

@@ -11,8 +11,8 @@ import numpy as np
 
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
-from app.pages.wave.session import Snapshot
 from app.pages.wave.setup import STEPS, WaveSetup, label_of
+from app.stage.training import Snapshot
 from app.ui.colours import GREY, Look, looks_of
 from app.ui.knob_widgets import WIDTH
 from stein_core.experiments.wave import GRID

@@ -117,6 +117,10 @@ class WaveSetup:
         capacity = next(size for size in CAPACITIES if size >= self.particles)
         return Spec("wave", dim_of(self.width), method, draws=self.draws, capacity=capacity)
 
+    def present(self) -> dict[str, Any]:
+        """Every knob of the page by name, the data included."""
+        return {name: self.value(name) for name in all_knobs()} | {"target.data": self.data}
+
     def knobs_of(self, method: str) -> dict[str, Any]:
         """Every knob of one method by name, the data included."""
         known = self.spec(method).knobs()

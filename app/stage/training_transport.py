@@ -1,4 +1,4 @@
-"""Transport of page "1-D wave": what starts, steps and restarts the training, and how far it is."""
+"""Transport of the pages that train networks: what starts, steps and restarts the training, and how far it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import panel_material_ui as pmui
 
 from app.ui.job_bar import MIDDLE, TEXT
 
-PACE = [1, 5, 20, 100, 1000]
 ROUND = {"width": "52px", "height": "52px", "boxShadow": "none !important"}
 
 
@@ -20,6 +19,8 @@ class Transport:
         step: called by Step.
         reset: called by Train from scratch.
         speed: speed(steps) is called with the steps per frame that are allowed.
+        paces: what may be allowed.
+        first: what is allowed at first.
     """
 
     def __init__(
@@ -28,6 +29,8 @@ class Transport:
         step: Callable[[], None],
         reset: Callable[[], None],
         speed: Callable[[int], None],
+        paces: list[int],
+        first: int,
     ):
         self.play = pmui.Fab(
             label="Pause",
@@ -41,11 +44,11 @@ class Transport:
         one = pmui.Button(label="Step", icon="skip_next", on_click=lambda event: step(), **TEXT)
         anew = pmui.Button(label="Train from scratch", icon="replay", on_click=lambda event: reset(), **TEXT)
         pace = pmui.DiscreteSlider(
-            label="steps per frame, at most", options=PACE, value=PACE[3], width=250, margin=(0, 16), **MIDDLE
+            label="steps per frame, at most", options=paces, value=first, width=250, margin=(0, 16), **MIDDLE
         )
         pace.param.watch(lambda event: speed(event.new), "value")
         self.reading = pmui.Typography(
-            "", variant="body2", margin=(4, 8), width=230, sx={"fontVariantNumeric": "tabular-nums"}, **MIDDLE
+            "", variant="body2", margin=(4, 8), width=300, sx={"fontVariantNumeric": "tabular-nums"}, **MIDDLE
         )
         self.panel = pmui.FlexBox(
             anew, self.play, one, pace, self.reading, align_items="center", justify_content="center"
