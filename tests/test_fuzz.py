@@ -23,7 +23,20 @@ from app.pages.collapse.grid import AXES, QUANTITIES, read_link
 from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
-from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
+from stein_core import (
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Fit,
+    Frame,
+    Recipe,
+    Spec,
+    diagnose,
+    downloads,
+    target_of,
+)
 from stein_core.cli import bench, bench_posteriors, bench_samplers, commands, posterior, recordings, tables
 from stein_core.cli import main as cli
 from stein_core.experiments.nuts import load_reference
@@ -242,6 +255,10 @@ def lines(draw):
     return words
 
 
+def offline(url, *what, **how):
+    raise ValueError(f"{url} cannot be reached.")
+
+
 @pytest.fixture
 def shell(folder, monkeypatch):
     """A folder with a few files; nothing is compiled or run."""
@@ -252,6 +269,8 @@ def shell(folder, monkeypatch):
     Store(folder / "kept.sqlite").close()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
+    monkeypatch.delenv("STEIN_DATA", raising=False)  # data are neither read nor downloaded
+    monkeypatch.setattr(downloads, "download", offline)
     for module in (cli, commands, recordings, posterior, bench_posteriors, tables):
         monkeypatch.setattr(module, "keep_compiled", lambda: None)
     theta = np.random.default_rng(0).normal(size=(20, 2))
@@ -277,6 +296,7 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
     monkeypatch.setattr(bench, "cases", lambda quick: [])
     monkeypatch.setattr(bench, "machine", lambda: "")  # it reads /proc/cpuinfo
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed: its import opens files
     for whose in ("ours", "theirs"):
         monkeypatch.setattr(bench_samplers, whose, lambda statistic: lambda steps: time.sleep(1e-6))
     monkeypatch.setattr(cli, "single_thread_lapack", lambda: None)  # it reads /proc/self/maps

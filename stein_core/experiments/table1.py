@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stein_core.common_knobs import MAX_CAPACITY
+from stein_core.errors import unknown
 from stein_core.recipe import Recipe
-from stein_core.spec import Spec
+from stein_core.spec import Spec, whole_number
 from stein_core.sweep.batches import Stop
 from stein_core.sweep.grids import SWEEPS
 
@@ -54,6 +56,8 @@ TABLE = {
     "h-SVGD-s, beta = 1": Row("", {}, 0.933, 0.975, 87.730, 7.393, 0.025, 0.210),
 }
 COLUMNS = Row._fields[2:]
+ROWS = tuple(name for name, row in TABLE.items() if row.method)
+MOST_SEEDS = 1000
 
 
 @SWEEPS.register(
@@ -62,11 +66,19 @@ COLUMNS = Row._fields[2:]
     reference="D'Angelo et al. 2021, table 1",
     stop=Stop(stages=1, least=STEPS, noisy=STEPS, most=STEPS),
 )
-def ensembles(rows=tuple(name for name, row in TABLE.items() if row.method), members=10, seeds=1, batch=256):
+def ensembles(rows=ROWS, members=10, seeds=1, batch=256):
     """The rows of table 1 that have no noise, with Adam 0.0025. Runs take 6,000 steps; --most and --noisy change that.
 
     With members=50, seeds=5 and 60,000 steps it is the published protocol, but for what the module lists.
+
+    Raises:
+        ValueError: a row that is unknown or has noise; too few or too many members or seeds.
     """
+    for name in rows:
+        if name not in ROWS:
+            raise unknown("row", name, ROWS)
+    whole_number("seeds", seeds, 1, MOST_SEEDS)
+    whole_number("members", members, 1, MAX_CAPACITY)
     recipes = []
     for seed in range(seeds):
         for name in rows:
