@@ -269,8 +269,7 @@ def shell(folder, monkeypatch):
     Store(folder / "kept.sqlite").close()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("STEINLAB_CACHE", str(folder))
-    monkeypatch.delenv("STEIN_DATA", raising=False)  # data are neither read nor downloaded
-    monkeypatch.setattr(downloads, "download", offline)
+    monkeypatch.setattr(downloads, "images", offline)  # data are neither read nor downloaded
     for module in (cli, commands, recordings, posterior, bench_posteriors, tables):
         monkeypatch.setattr(module, "keep_compiled", lambda: None)
     theta = np.random.default_rng(0).normal(size=(20, 2))
