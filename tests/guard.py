@@ -70,7 +70,8 @@ def guarded(*folders):
     found: list[str] = []
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(PATIENCE)
-    _watching.append(([*folders, cache_folder()], found))
+    compiled = jax.config.jax_compilation_cache_dir  # it stays when STEINLAB_CACHE changes
+    _watching.append(([*folders, cache_folder(), *filter(None, [compiled])], found))
     try:
         yield
     finally:
