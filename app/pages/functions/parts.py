@@ -19,7 +19,7 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
-        "text": "On the left, SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
+        "text": "On the left, w-SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
     },
     {
         "name": "Repulsion only in the gap",
