@@ -22,7 +22,7 @@ from stein_core.networks import mlp
 from stein_core.recipe import knobs_of
 from stein_core.schedules import SCHEDULES
 from stein_core.tables import TABLES, compare
-from stein_core.tables.ensembles import run_of
+from stein_core.tables.ensembles import recipe_of
 from stein_core.tables.table import row_of
 
 SMALL = {"target.width": 4, "target.batch_size": 512}
@@ -455,9 +455,10 @@ def test_table_1_has_every_published_row_and_says_what_runs_for_it():
     assert {f"{cell.row} ({cell.column})" for cell in cells} == set(table.rows) and len(cells) == 13
     assert len(TABLES["ensembles"].make(True)) == 65
     soft, late = (next(c for c in TABLES["ensembles"].make(full) if c.row == "fw-SVGD-s") for full in (False, True))
-    assert run_of(soft)[1]["method.link"] == "softmax" and run_of(late)[1]["method.horizon"] == 1000
+    assert recipe_of(soft).knobs["method.link"] == "softmax" and recipe_of(late).knobs["method.horizon"] == 1000
     noisy = replace(soft, column="beta 1")
-    assert run_of(noisy)[1]["method.added_noise"] == "through" and "method.added_noise" not in run_of(soft)[1]
+    assert recipe_of(noisy).knobs["method.added_noise"] == "through"
+    assert "method.added_noise" not in recipe_of(soft).knobs
     rows = [row_of(replace(soft, seed=i), {"accuracy": value}, 1.0) for i, value in enumerate((88.0, 89.0))]
     found = {(one.row, one.label): one for one in compare("ensembles", rows)}
     one = found["fw-SVGD-s", "beta 0: Accuracy"]
