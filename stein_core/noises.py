@@ -59,8 +59,14 @@ def shaken(problem, compared, noise):
 
     def draw(key, state):
         among, what = compared(key, state)
-        z = normal(jax.random.fold_in(key, NOISE), (len(what),), state.particles.shape[1])
-        z = jnp.where(problem.active(len(what))[:, None], z, 0.0)
+        n, p = state.particles.shape
+
+        def some():
+            z = normal(jax.random.fold_in(key, NOISE), (n,), p)
+            return jnp.where(problem.active(n)[:, None], z, 0.0).astype(state.particles.dtype)
+
+        # A million normal numbers cost as much as the step of a network: none are drawn without noise.
+        z = jax.lax.cond(noise > 0, some, lambda: jnp.zeros_like(state.particles))
         return jax.lax.switch(
             noise.astype(jnp.int32), [lambda e=e: e.make(among, what, z) for e in FORCE_NOISES.entries()]
         )

@@ -12,7 +12,7 @@ from stein_core.machine import check_maps, check_memory, maps_used
 from stein_core.recipe import Recipe
 from stein_core.runner import Stepper
 from stein_core.spec import Spec
-from stein_core.types import Frame
+from stein_core.types import Frame, State
 
 KEPT_STEPPERS = 64
 
@@ -76,6 +76,16 @@ def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> tuple[Stepper, Fra
     finally:
         lock.release()
     return stepper, stepper.begin(seed, knobs)
+
+
+def after(recipe: Recipe, steps: int) -> State:
+    """Return the state of a run without changes after so many steps, or at the last finite one if it diverges.
+
+    Raises:
+        ValueError: see `compile`.
+    """
+    stepper = compile(recipe.spec, look=False, measure=False)
+    return stepper.advance(stepper.reset(recipe.seed, recipe.knobs), recipe.knobs, steps)
 
 
 def make_room() -> None:

@@ -1,17 +1,23 @@
 """Page "Benchmarks": what it shows, what its links mean, and a cell computed again."""
 
+import html
 import time
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import param
 import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
+from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.benchmarks.shipped import offered, shipped
+from app.stage.setup import Setup
 from stein_core.downloads import data_file
+from stein_core.experiments.posteriordb import folder
 from stein_core.tables import TABLES, compare
+from stein_core.tables.posteriordb import FITS
 
 
 class Frame(param.Parameterized):
@@ -62,6 +68,41 @@ def test_a_link_chooses_a_cell_and_a_wrong_one_is_said():
     assert page.error.visible and "did you mean &#x27;Boston&#x27;" in page.error.object
     page.open({"table": "svgd_uci", "row": "Yacht"})
     assert not page.error.visible and page.job().cell.row == "Yacht"
+
+
+def test_a_click_on_a_number_opens_the_page_that_runs_exactly_this():
+    for name, column in (("svgd_uci", "2,000 steps"), ("smi_uci", "SMI, standard"), ("smi_uci", "ASVGD, standard")):
+        cells = [cell for cell, _ in offered(name) if (cell.row, cell.column) == ("Yacht", column)]
+        recipe, live = TABLES[name].facts.recipe(cells[1]), live_of(cells[1])
+        query = dict(parse_qsl(live.link[1:]))
+        assert query.pop("page") == "particles" and not live.why
+        setup, problems = Setup.from_query(query)
+        again = setup.recipe(recipe.spec.method, recipe.spec.capacity)
+        assert not problems and (again.spec, again.seed) == (recipe.spec, 1)
+        assert all(again.knobs.get(k, knob.default) == recipe.knobs.get(k, knob.default) for k, knob in all_of(recipe))
+        page = opened({"table": name, "row": "Yacht", "column": column, "seed": "1"})
+        assert html.escape(live.link) in page.live.html and "&#9654;" in page.text.html
+
+
+def all_of(recipe):
+    return recipe.spec.knobs().items()
+
+
+def test_a_number_without_a_page_says_so_and_chooses_its_cell():
+    cases = {"ensembles": "Dimension = 99710", "damped": "a run of NUTS", "posteriordb": "Your posterior"}
+    for name, why in cases.items():
+        cell = next(cell for cell in TABLES[name].make(False) if cell.column not in FITS)
+        live = live_of(cell)
+        query = dict(parse_qsl(live.link[1:]))
+        assert why in live.why and "computed again here" in live.why and query.pop("page") == "benchmarks"
+        page = opened(query)
+        assert page.job().cell.key == cell.key and why in page.live.html
+
+
+@pytest.mark.skipif(not folder().is_dir(), reason="STEIN_DATA has no posteriordb")
+def test_a_posterior_is_fitted_on_its_own_page():
+    cell = next(cell for cell in TABLES["posteriordb"].make(False) if cell.column == "SVGD")
+    assert live_of(cell) == (f"?page=posterior&posterior=posteriordb/{cell.row}&way=svgd", "")
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ def test_a_bad_setup_is_refused_and_says_what_is_allowed():
     for change, words in (
         ({"methods": ("smi",)}, "smi"),
         ({"methods": ()}, "allowed: 1 to 4"),
-        ({"ring": True, "methods": ("svgd", "fsvgd", "fw")}, "allowed: 1 to 2"),
+        ({"ring": True, "methods": ("wsvgd", "fsvgd", "fw")}, "allowed: 1 to 2"),
         ({"handles": tuple((0.1 * i, 0.0) for i in range(49))}, "allowed: 1 to 48"),
         ({"knobs": {"method.particles": 60}}, "allowed: 1 to 50"),
         ({"knobs": {"method.jacobian": "theorie"}}, "theory"),
@@ -38,7 +38,7 @@ def test_a_bad_setup_is_refused_and_says_what_is_allowed():
 
 
 def test_only_what_makes_a_difference_is_offered():
-    assert "target.on_rows" in used_by("fw", False) and "target.on_rows" not in used_by("svgd", False)
+    assert "target.on_rows" in used_by("fw", False) and "target.on_rows" not in used_by("wsvgd", False)
     assert "method.link" in used_by("fw", True) and "method.link" not in used_by("fw", False)
     assert not {"kernel.name", "bandwidth.rule"} & used_by("ensemble", False)
     assert [name for name in shown() if METHODS[name].facts.functions] == ["fsvgd", "fw", "hybrid"]

@@ -287,7 +287,7 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(commands, "run_sweep", lambda recipes, store, *how: store.rows(["key"] * min(len(recipes), 3)))
     monkeypatch.setattr(commands, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(
-        recordings, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(recordings.GRID)))
+        recordings, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(what[3])))
     )
     monkeypatch.setattr(recordings, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
     monkeypatch.setattr(cli, "end_with", lambda parent: None)  # it would end this process

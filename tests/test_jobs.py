@@ -17,12 +17,12 @@ from app.pages.collapse.grid import SHIPPED, Grid
 from app.pages.collapse.recording import RecordJob
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import points_of
-from app.pages.wave import nuts as wave_nuts
 from app.pages.wave.nuts import NutsJob, reference_of
 from app.pages.wave.setup import WaveSetup
 from app.server import jobs
 from app.server.background import Threads
 from app.server.jobs import Job, JobQueue, SweepJob
+from app.stage import nuts_job
 from app.ui.job_bar import progress
 from stein_core import KERNELS, Recipe
 from stein_core.experiments.nuts import run_nuts
@@ -141,9 +141,9 @@ def test_rows_of_a_job_are_those_of_the_library_and_are_kept_for_the_next(shelf,
 
 @pytest.mark.long
 def test_nuts_and_a_recording_give_the_numbers_that_the_library_gives(monkeypatch, tmp_path):
-    monkeypatch.setattr(wave_nuts, "_made", {})
-    monkeypatch.setattr(wave_nuts, "WARMUP", 60)
-    monkeypatch.setattr(wave_nuts, "SAMPLES", 40)
+    monkeypatch.setattr(nuts_job, "_made", {})
+    monkeypatch.setattr(nuts_job, "WARMUP", 60)
+    monkeypatch.setattr(nuts_job, "SAMPLES", 40)
     setup = WaveSetup(width=2, data=((-1.0, 0.5), (0.1, 1 / 3)), knobs={"target.noise": 0.3})
     job = NutsJob(setup)
     job.run()

@@ -17,6 +17,7 @@ from app.pages.wave.stage import pack
 from app.pages.wave.widths import narrowing, shipped_rows, spreads
 from app.server import background
 from app.server.jobs import SweepJob
+from app.stage import nuts_job
 from app.stage.training import Snapshot
 from stein_core import compile
 from stein_core.experiments.bands import Band
@@ -239,7 +240,7 @@ def nuts(monkeypatch):
     """The panel, what it has posted, and the work that it has put on a thread."""
     work, posted = [], []
     monkeypatch.setattr(wave_nuts_panel, "in_background", lambda *what: work.append(what))
-    monkeypatch.setattr(wave_nuts, "_made", {})
+    monkeypatch.setattr(nuts_job, "_made", {})
     return wave_nuts_panel.NutsPanel(lambda known: None, posted.append, posted.append), work
 
 
@@ -250,7 +251,7 @@ def test_nuts_of_another_visitor_is_taken_and_not_computed_again(nuts, monkeypat
     job = panel._make()
     assert panel.job.button.visible and job.setup == TINY
     work.clear()
-    wave_nuts._made[TINY.posterior()] = "another visitor's"
+    nuts_job._made["wave", TINY.posterior()] = "another visitor's"
     monkeypatch.setattr(wave_nuts, "compared", None)
     panel.refresh()
     assert not panel.job.button.visible and panel._make() is None

@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from stein_core.cli.job import add_job, progress, read_recipes
 from stein_core.errors import short
-from stein_core.experiments import recovery, table1, widths  # noqa: F401  (importing registers)
+from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.recipe import Recipe
 from stein_core.registry import DIAGNOSTICS, TARGETS

@@ -10,22 +10,30 @@ import numpy as np
 from stein_core.cli.commands import check_out, only_recipe, versions
 from stein_core.cli.job import add_job, progress
 from stein_core.errors import short
+from stein_core.experiments import network_data, wave
 from stein_core.experiments.bands import disagreement
 from stein_core.experiments.nuts import Reference, run_nuts, save_reference
 from stein_core.experiments.recording import record, save_recording
-from stein_core.experiments.wave import GRID, WIDTHS, dim_of, width_of
+from stein_core.experiments.wave import WIDTHS, dim_of, width_of
 from stein_core.machine import keep_compiled
+from stein_core.spec import Spec
 from stein_core.sweep.stop import MOST_STEPS
+
+GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID}
 
 
 def add_nuts(commands) -> None:
     """The arguments of `nuts`."""
-    nuts = commands.add_parser("nuts", help="the NUTS reference of the 1-D wave, written to a file")
+    nuts = commands.add_parser(
+        "nuts", help="a NUTS reference of the 1-D wave or of the regression with a gap, written to a file"
+    )
     nuts.set_defaults(act=nuts_reference)
     which = nuts.add_mutually_exclusive_group()
     which.add_argument("--width", type=int, default=5, help="hidden units of each layer; default 5")
     which.add_argument(
-        "--recipe", metavar="FILE", help="JSON of a recipe on the wave, whose data and prior count; - is stdin"
+        "--recipe",
+        metavar="FILE",
+        help=f"JSON of a recipe on {' or '.join(GRIDS)}, whose network, data and prior count; - is stdin",
     )
     for name, default in (("chains", 4), ("warmup", 1000), ("samples", 1000), ("seed", 0)):
         nuts.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
@@ -46,31 +54,32 @@ def add_record(commands) -> None:
 
 
 def nuts_reference(options) -> int:
-    """`nuts`: sample the wave's posterior and keep the functions on the grid, with R-hat."""
+    """`nuts`: sample a regression's posterior and keep the functions on the grid, with R-hat."""
     if options.width not in WIDTHS:
         raise ValueError(f"--width = {short(options.width)} is out of range; allowed: {WIDTHS[0]} to {WIDTHS[-1]}.")
     if options.every is not None and options.every < 1:
         raise ValueError(f"--every = {short(options.every)} is too small; allowed: 1 or more.")
     check_out(options.out)
-    dim, knobs = dim_of(options.width), {}
+    spec, knobs = Spec("wave", dim_of(options.width), "map"), {}
     if options.recipe:
         recipe = only_recipe(options.recipe)
-        if recipe.spec.target != "wave":
-            raise ValueError(f"--recipe: its target is {recipe.spec.target!r}; allowed: 'wave'.")
-        dim, knobs = (
-            recipe.spec.dim,
-            {name: value for name, value in recipe.knobs.items() if name.startswith("target.")},
-        )
+        spec = recipe.spec
+        if spec.target not in GRIDS:
+            raise ValueError(f"--recipe: its target is {spec.target!r}; allowed: {', '.join(map(repr, GRIDS))}.")
+        knobs = {name: value for name, value in recipe.knobs.items() if name.startswith("target.")}
+    grid, own = GRIDS[spec.target], {f"target.{name}": value for name, value in spec.options_of("target").items()}
     keep_compiled()
     settings = {name: getattr(options, name) for name in ("chains", "warmup", "samples", "seed", "spread")}
     began = time.perf_counter()
     with progress(options, options.warmup + options.samples, "step") as show:
-        values = run_nuts("wave", dim, knobs, GRID, **settings, report=lambda done, total, left: show(done, left))
+        values = run_nuts(
+            spec.target, spec.dim, knobs, grid, **settings, report=lambda *news: show(news[0], news[2]), options=own
+        )
     r_hat = disagreement(values)
     about = {
         "made": datetime.date.today().isoformat(),
         "by": "python -m stein_core nuts",
-        "width": width_of(dim),
+        "width": width_of(spec.dim) if spec.target == "wave" else own["target.width"],
         **settings,
         "seconds": round(time.perf_counter() - began),
         "r_hat_max": round(float(r_hat.max()), 4),
@@ -78,9 +87,9 @@ def nuts_reference(options) -> int:
         **versions(),
     }
     if options.every:
-        save_reference(options.out, Reference(GRID, values[:, :: options.every], about), None)
+        save_reference(options.out, Reference(grid, values[:, :: options.every], about), None)
     else:
-        save_reference(options.out, Reference(GRID, values, about))
+        save_reference(options.out, Reference(grid, values, about))
     if not options.job:
         print(
             f"width {about['width']}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, "

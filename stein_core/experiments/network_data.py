@@ -22,6 +22,7 @@ from stein_core.types import Functions, Points, Rows, Target
 WIDTHS, DEPTHS = range(1, 129), range(1, 4)
 BLOBS = ((1.5, 2.5), (4.5, 6.0))  # of the regression's inputs
 LINE = (0.0, 7.0)  # shown
+GRID = np.linspace(*LINE, 141)
 CLASSES, RADIUS = 5, 5.0  # of the ring
 FAR = (11.0, 30.0)  # radii of points that belong to no class
 HANDLES = (16, 48)  # padded numbers of points where functions repel

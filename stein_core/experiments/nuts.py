@@ -36,6 +36,7 @@ def run_nuts(
     seed: int = 0,
     spread: float = 1.0,
     report: Callable[[int, int, float], None] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
     """Run NUTS on a regression target. Each chain adapts on its own for `warmup` steps.
 
@@ -47,6 +48,7 @@ def run_nuts(
         spread: each chain starts at a draw of N(0, (spread target.scale)^2).
         report: (steps done, steps in all, seconds left) -> None. It is called at most ten times a second during the
             warm-up, then after every step.
+        options: the target's own, "target.width" say.
 
     Returns:
         Function values (chains, samples, k) of every draw.
@@ -54,7 +56,7 @@ def run_nuts(
     Raises:
         ValueError: a target without a regression function, knobs or numbers out of range, or too little memory.
     """
-    spec = Spec(target, dim, "map")
+    spec = Spec(target, dim, "map", options=options or {})
     counts = ("chains", chains, 1, 1000), ("warmup", warmup, 1, MOST), ("samples", samples, 1, MOST)
     for name, value, low, high in (*counts, ("seed", seed, 0, 2**32 - 1)):
         Knob(name, low, low, high, "integer").check(value)

@@ -28,4 +28,5 @@ from stein_core.methods import (  # noqa: F401  (importing registers)
     uivi,
     vi,
     wgd,
+    wsvgd,
 )

@@ -20,7 +20,6 @@ from stein_core.schedules import CYCLES, HORIZON, POWER, cyclical
     colour=("#766430", "#FBD365"),
     marker="triangle",
     wave=2,
-    ensemble=8,
     narrows=True,
 )
 def annealed(problem, *, alpha, horizon, cycles, power):

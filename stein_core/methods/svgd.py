@@ -34,7 +34,6 @@ def limit(d, n, knobs):
     colour=("#066650", "#3ED8A5"),
     marker="circle",
     wave=1,
-    ensemble=2,
     narrows=True,
 )
 def svgd(problem, *, alpha):

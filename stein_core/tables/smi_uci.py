@@ -10,9 +10,10 @@ from scipy.stats import mannwhitneyu
 from stein_core.diagnosis.reference import nuts
 from stein_core.downloads import UCI
 from stein_core.experiments.published import published
+from stein_core.recipe import Recipe
 from stein_core.registry import GUIDES, TARGETS
 from stein_core.spec import Options, Spec, data_of
-from stein_core.steppers import compile
+from stein_core.steppers import after
 from stein_core.tables.predictions import log_mean_exp, normal_log_density, outputs_of, rmse
 from stein_core.tables.table import TABLES, Cell, Claim
 from stein_core.uci import SPLITS, inputs_of, network_of, splits_of
@@ -37,26 +38,33 @@ DIFFERS = (
 
 
 def spec_of(cell: Cell) -> Spec:
-    """Return the run of a cell."""
+    """Return the program of a cell."""
     name, splits = cell.column.split(", ")
     options = {"target.dataset": SETS[cell.row], "target.splits": splits, "target.model": "smi"}
     return Spec("uci", method=METHODS_OF.get(name, "svgd"), draws=DRAWS, capacity=PARTICLES + 1, options=options)
 
 
-def draws_of(cell: Cell, spec: Spec) -> tuple[np.ndarray, int]:
-    """Return weights (s, d) that predict, and how many particles they stand for: draws of guides, or points."""
+def recipe_of(cell: Cell) -> Recipe | None:
+    """Return the run of a cell, None for NUTS."""
     name, splits = cell.column.split(", ")
     if name == "NUTS":
-        options = spec.options_of("target")
-        data = data_of(TARGETS["uci"], Options(options))
-        target = TARGETS["uci"].make(spec.dim, data=data, split=cell.seed, batch=None, **options)
-        return nuts(target, cell.seed).reshape(-1, spec.dim)[::8], 1
+        return None
     rate = cell["times"] * published("smi", f"7 {splits}").value(cell.row, name).value
     knobs = {"method.particles": PARTICLES, "method.step_size": max(rate, 1e-5), "target.split": cell.seed}
     if name == "ASVGD":
         knobs |= {"method.horizon": cell["steps"], "method.cycles": 10, "method.power": 10.0}
-    stepper = compile(spec, look=False, measure=False)
-    state = stepper.advance(stepper.reset(cell.seed, knobs), knobs, cell["steps"])
+    return Recipe(spec_of(cell), knobs, cell.seed)
+
+
+def draws_of(cell: Cell, spec: Spec) -> tuple[np.ndarray, int]:
+    """Return weights (s, d) that predict, and how many particles they stand for: draws of guides, or points."""
+    name, recipe = cell.column.split(", ")[0], recipe_of(cell)
+    if recipe is None:
+        options = spec.options_of("target")
+        data = data_of(TARGETS["uci"], Options(options))
+        target = TARGETS["uci"].make(spec.dim, data=data, split=cell.seed, batch=None, **options)
+        return nuts(target, cell.seed).reshape(-1, spec.dim)[::8], 1
+    state = after(recipe, cell["steps"])
     if int(state.step) < cell["steps"]:
         return np.full((1, spec.dim), np.nan), 1
     particles = np.asarray(state.particles)[: 1 if METHODS_OF[name] in ("vi", "map") else PARTICLES]
@@ -143,6 +151,7 @@ def tests(rows) -> list[str]:
     claims=claims,
     differs=DIFFERS,
     tests=tests,
+    recipe=recipe_of,
 )
 def smi_uci(full: bool, seeds: int | None = None) -> list[Cell]:
     """Six methods, standard and Gap10 splits. Reduced: five small sets, 10,000 steps, 5 standard splits, NUTS on three

@@ -23,6 +23,7 @@ import numpy as np
 from stein_core.experiments.published import Published
 from stein_core.facts import Facts
 from stein_core.machine import device_name, keep_compiled
+from stein_core.recipe import Recipe
 from stein_core.registry import Registry
 from stein_core.sweep.store import Store
 
@@ -125,6 +126,7 @@ class TableFacts(Facts):
 
     run: cell -> numbers by name. claims: () -> what is compared. differs: sentences on what differs in the protocol.
     tests: rows -> sentences, or None: what is to be said of several columns together. figure: where the paper has one.
+    recipe: cell -> the run behind its numbers, or None if its method or target has no name.
     """
 
     run: Callable[[Cell], Mapping[str, float]]
@@ -132,6 +134,7 @@ class TableFacts(Facts):
     differs: tuple[str, ...] = ()
     tests: Callable[[list[dict[str, Any]]], list[str]] | None = None
     figure: Figure | None = None
+    recipe: Callable[[Cell], Recipe | None] = lambda cell: None
 
 
 TABLES = Registry("table", TableFacts)

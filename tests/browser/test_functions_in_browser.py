@@ -13,7 +13,7 @@ from stein_core.experiments.network_data import gap_data
 
 pytestmark = pytest.mark.browser
 
-PAGE = "?page=functions&methods=ensemble,svgd&width=2&method.particles=5"  # compiles soon
+PAGE = "?page=functions&methods=ensemble,wsvgd&width=2&method.particles=5"  # compiles soon
 HOOK = "window.steinfunctions"
 
 
@@ -55,7 +55,7 @@ def open_functions(chromium, server):
 
 def test_curves_move_and_a_link_repeats_the_picture(open_functions):
     tab = open_functions()
-    for name in ("ensemble", "svgd"):
+    for name in ("ensemble", "wsvgd"):
         tab.until("p.curves === 5 && Number.isFinite(p.sd[70]) && p.exact[0] > p.exact[40]", name)
     before = tab.seen()["mean"]
     tab.until(f"p.mean[0] !== {before[0]!r}")
@@ -63,11 +63,11 @@ def test_curves_move_and_a_link_repeats_the_picture(open_functions):
     tab.button("Play").wait_for()
     tab.page.wait_for_url("**steps=*")
     step = int(tab.linked("steps"))
-    tab.until(f"p.step === {step}", "svgd")
+    tab.until(f"p.step === {step}", "wsvgd")
     again = open_functions(tab.page.url[len(tab.server.url) :])
     again.button("Play").wait_for()
-    again.until(f"p.step === {step}", "svgd")
-    np.testing.assert_allclose(again.seen("svgd")["mean"], tab.seen("svgd")["mean"], atol=1e-2)
+    again.until(f"p.step === {step}", "wsvgd")
+    np.testing.assert_allclose(again.seen("wsvgd")["mean"], tab.seen("wsvgd")["mean"], atol=1e-2)
     tab.button("Export").click()
     with tab.page.expect_download() as download:
         tab.page.get_by_text("Figure as SVG").click()

@@ -10,11 +10,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.pages.benchmarks.figure import draw
+from app.pages.benchmarks.live import Live, lives
 from app.pages.benchmarks.shipped import shipped
 from stein_core.cli.tables import difference, plus
 from stein_core.experiments.published import PAPERS, tables
 from stein_core.registry import Entry
-from stein_core.tables import TABLES, Comparison, compare
+from stein_core.tables import TABLES, Cell, Comparison, compare
 
 FAR = 2.0  # standard errors from which a difference is marked
 CSS = """
@@ -29,6 +30,7 @@ CSS = """
 .prose tr.first td { border-top: 2px solid var(--mui-palette-edge-main); }
 .prose td.far { font-weight: 700; background: var(--mui-palette-mark-main); }
 .prose td:first-child a { font-weight: 600; }
+.prose td a span { font-size: .7em; }
 .prose ul { font-size: 15px; color: var(--mui-palette-text-secondary); padding-left: 1.2em; }
 .track { display: block; position: relative; width: 150px; height: 22px; }
 .track i { position: absolute; top: 10px; height: 2px; background: currentColor; }
@@ -37,7 +39,7 @@ CSS = """
 .track .ours { background: currentColor; border-radius: 1px; }
 .track .top { transform: translateY(-5px); opacity: .75; }
 .track .low { transform: translateY(5px); }
-.key { display: inline-flex; gap: 18px; align-items: center; font-size: 14px;
+.key { display: inline-flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; font-size: 14px;
   color: var(--mui-palette-text-secondary); }
 .key .track { width: 14px; height: 18px; display: inline-block; }
 .prose .plot { display: block; width: 100%; min-width: 560px; max-width: 780px; height: auto; }
@@ -53,7 +55,8 @@ CSS = """
 KEY = (
     '<p class="key"><span><span class="track"><b class="theirs" style="left: 7px"></b></span> published</span>'
     '<span><span class="track"><b class="ours" style="left: 7px"></b></span> ours</span>'
-    "<span>lines: one standard error to each side</span><span>marked: more than two standard errors apart</span></p>"
+    "<span>lines: one standard error to each side</span><span>marked: more than two standard errors apart</span>"
+    "<span>our numbers: click one with &#9654; to see its run live, another to choose its cell</span></p>"
 )
 
 
@@ -83,13 +86,21 @@ def coded(sentence: str) -> str:
     return re.sub("`(.+?)`", r"<code>\1</code>", html.escape(sentence))
 
 
+def live_line(cell: Cell, live: Live) -> str:
+    """Return the line below the choice of a cell: the link to the page that runs it, or why there is none."""
+    name = html.escape(f"{cell.row}, {cell.column}, seed {cell.seed}")
+    if live.why:
+        return f"<p>{name}: {html.escape(live.why)}</p>"
+    return f'<p>{name}: <a href="{html.escape(live.link)}">see this run live</a></p>'
+
+
 def comparison_table(name: str, found: Sequence[Comparison]) -> str:
     """Return the table, with a link in each row that chooses its cells."""
     heads = (
         "<tr><th>set</th><th>quantity</th><th>published or law</th><th>ours</th><th class='wide'></th>"
         "<th>difference</th><th class='wide'>runs</th><th class='wide'>s a run</th></tr>"
     )
-    lines, before = [], None
+    lines, before, known = [], None, lives(name)
     for one in found:
         query = urlencode({"page": "benchmarks", "table": name, "row": one.row, "column": one.cells})
         label = f'<a href="?{html.escape(query)}">{html.escape(one.row)}</a>'
@@ -98,13 +109,23 @@ def comparison_table(name: str, found: Sequence[Comparison]) -> str:
         lines.append(
             f"<tr{'' if one.row == before else ' class=first'}><td>{label}</td><td{note}>{html.escape(one.label)}"
             f"{' *' * bool(one.note)}</td><td>{plus(one.published, one.published_error)}</td>"
-            f"<td>{plus(one.ours, one.error)}</td><td class='wide'>{intervals(one)}</td>"
+            f"<td>{clickable(one, known.get((one.row, one.cells)))}</td><td class='wide'>{intervals(one)}</td>"
             f"<td{far}>{difference(one)}</td><td class='wide'>{one.runs}</td>"
             f"<td class='wide'>{one.seconds:.1f}</td></tr>"
         )
         before = one.row
     notes = "".join(f"<p>* {html.escape(note)}</p>" for note in dict.fromkeys(one.note for one in found if one.note))
     return f'<div class="scroll"><table>{heads}{"".join(lines)}</table></div>{notes}'
+
+
+def clickable(one: Comparison, live: Live | None) -> str:
+    """Return our value as a link: to the page that runs its cell, or to the button that computes the cell again."""
+    value = plus(one.ours, one.error)
+    if live is None:
+        return value
+    title = live.why or "See this run live, with the first seed or split."
+    mark = "" if live.why else ' <span aria-hidden="true">&#9654;</span>'
+    return f'<a href="{html.escape(live.link)}" title="{html.escape(title)}">{value}{mark}</a>'
 
 
 def intervals(one: Comparison) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.benchmarks.drawing import CSS, page, result
+from app.pages.benchmarks.drawing import CSS, live_line, page, result
 from app.pages.benchmarks.jobs import CellJob
+from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.shipped import offered, shipped
 from app.ui import link
 from app.ui.job_bar import TEXT, JobBar
@@ -77,12 +78,13 @@ class Benchmarks:
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(8, 8))
         self.here = Text(html="", stylesheets=[CSS], sizing_mode="stretch_width", margin=(0, 16), visible=False)
         self.text = Text(html="", go=shell.go, stylesheets=[CSS], sizing_mode="stretch_width", margin=(8, 16))
+        self.live = Text(html="", go=shell.go, stylesheets=[CSS], sizing_mode="stretch_width", margin=(0, 16))
         self.file = pmui.FileDownload(label="Rows as JSON", callback=self.rows, filename="rows.json", **TEXT)
         controls = pmui.FlexBox(*self.selects.values(), *self.bar.widgets, self.file, align_items="center")
         self.sidebar = []
         self.main = [
             pn.Column(
-                pn.Column(controls, self.error, self.here, styles=MIDDLE_OF_PAGE),
+                pn.Column(controls, self.live, self.error, self.here, styles=MIDDLE_OF_PAGE),
                 self.text,
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
@@ -182,6 +184,7 @@ class Benchmarks:
                 self.selects[name].param.update(options=of, value=value)
         finally:
             self.setting = False
+        self.live.html = live_line(first, live_of(first)) if first else ""
         self.text.html = page(TABLES[chosen.table], chosen.row, self.shell.frame.dark_theme)
 
 

@@ -72,7 +72,7 @@ export function render({model, el}) {
       ctx.fillText(place.title = kind === "pairs" ? "Pairs of members" : label + notes[kind] + note(shown, mine), kind === "pairs" ? LEFT : LEFT + 16, 21);
       ctx.save();
       clipPlot(ctx, map);
-      drawInside(ctx, place, {scene: model.scene, mine, color, look, dark: model.dark, points, marked});
+      drawInside(ctx, place, {scene: model.scene, mine, nuts: model.nuts, color, look, dark: model.dark, points, marked});
       ctx.restore();
       drawAxes(ctx, map, {labels: labelsOf[kind]}, look, family);
       if (holdsHandles(kind)) drawHandles(ctx, handles.map(p => onScreen(place, p)), marked("handle"), look);
@@ -256,7 +256,7 @@ export function render({model, el}) {
   function seen(name) {
     const panel = model.scene.panels.find(p => p.name === name), shown = picture?.panels[panel?.index];
     if (!shown) return null;
-    return {step: shown.step, mean: [...shown.mean ?? []], sd: [...shown.sd ?? []], exact: [...picture.exact?.sd ?? []], curves: shown.curves?.length,
+    return {step: shown.step, mean: [...shown.mean ?? []], sd: [...shown.sd ?? []], exact: [...picture.exact?.sd ?? []], nuts: [...model.nuts.sd ?? []], curves: shown.curves?.length,
       entropy: [...shown.entropy ?? []], handles: handles.map(p => [...p]), points: points.length, selected};
   }
 
@@ -283,6 +283,7 @@ export function render({model, el}) {
   model.on("scene", () => { if (!!picture?.ring !== !!model.scene.ring) picture = null; layout(); });
   model.on("points", takePoints);
   model.on("dark", repaint);
+  model.on("nuts", repaint);
   model.on("remove", () => {
     resizer.disconnect();
     removeEventListener("resize", onWindow);

@@ -43,6 +43,18 @@ function drawExact(ctx, map, xs, {mean, sd}, color) {
   ctx.stroke();
 }
 
+// NUTS's band, dotted: mean +- 2 standard deviations.
+function drawSampled(ctx, map, xs, {mean, sd}, color) {
+  ctx.fillStyle = color;
+  ctx.beginPath();
+  for (const times of [-2, 2]) xs.forEach((x, i) => {
+    const [px, py] = [map.x(x), map.y(mean[i] + times * sd[i])];
+    ctx.moveTo(px + 1.3, py);
+    ctx.ellipse(px, py, 1.3, 1.3, 0, 0, 2 * Math.PI);
+  });
+  ctx.fill();
+}
+
 function drawData(ctx, map, points, marked, radius, look) {
   points.forEach(([x, y], i) => {
     ctx.beginPath();
@@ -166,7 +178,7 @@ function drawHistograms(ctx, map, [test, far], most, color, ink) {
 const MOST_SPREAD = 0.4;  // of the map of disagreement
 
 // What is inside the axes of a panel.
-function drawInside(ctx, {kind, map, index}, {scene, mine, color, look, dark, points, marked}) {
+function drawInside(ctx, {kind, map, index}, {scene, mine, nuts, color, look, dark, points, marked}) {
   const {grid, blobs, side, reach: far, most, panels} = scene, shown = mine?.panels[index];
   if (kind === "line") {
     ctx.fillStyle = look.muted;
@@ -175,6 +187,7 @@ function drawInside(ctx, {kind, map, index}, {scene, mine, color, look, dark, po
     ctx.globalAlpha = 1;
     if (shown) drawMembers(ctx, map, grid, shown, color);
     if (mine?.exact) drawExact(ctx, map, grid, mine.exact, look.muted);
+    if (nuts.mean) drawSampled(ctx, map, grid, nuts, look.ink);
     drawData(ctx, map, points, marked("point"), 2.6, look);
   } else if (kind === "pairs") {
     for (const panel of panels) {

@@ -10,6 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.functions.controls import Controls
+from app.pages.functions.nuts import NutsPanel
 from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, curves_file, table
 from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import MOST_STEPS, PAPER, FunctionSetup
@@ -17,7 +18,7 @@ from app.pages.functions.stage import FunctionStage
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.stage.training_transport import Transport
-from app.ui.job_bar import MIDDLE, TEXT
+from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from app.ui.toggle import toggle
 from stein_core import device_name
@@ -43,6 +44,8 @@ class FunctionsPage:
         self.streamer = Streamer(self.stage.send, self.later)
         self.session = FunctionSession(self.setup, self.streamer, Mailbox(self.loaded, self.on_news))
         self.controls = Controls(self.take)
+        here = Pausable(lambda: self.playing, lambda: self.session.play(False))
+        self.nuts = NutsPanel(self.stage.sample, self._alarm, here)
         self._make_widgets()
         warning = pmui.Alert(
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
@@ -57,6 +60,7 @@ class FunctionsPage:
                 self.stage,
                 self.legend,
                 self.transport.panel,
+                self.nuts.row,
                 self.table,
                 pmui.FlexBox(self.hint, self.seed, self.exports, self.file, align_items="center"),
                 pmui.Typography(f"{HELP} {KEYS}", **caption),
@@ -66,7 +70,7 @@ class FunctionsPage:
         ]
         self._show_setup()
         self.later(self.show)  # before a browser has loaded the page, so that something moves sooner
-        pn.state.on_session_destroyed(lambda context: self.session.close())
+        pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
         self.transport = Transport(self.session.toggle, self.session.step, self.reset, self.session.speed, PACES, 20)
@@ -110,7 +114,8 @@ class FunctionsPage:
         step = snapshot.step if snapshot else 0
         self.transport.say(self.status or f"step {step:,}{rate} · {device_name()}")
         if snapshot and snapshot.methods:
-            self.table.object = table(snapshot)
+            self.table.object = table(snapshot, self.nuts.known)
+        self.nuts.refresh()
 
     def link(self) -> str:
         return replace(self.setup, steps=min(self.session.paused_at, MOST_STEPS)).to_query()
@@ -180,8 +185,16 @@ class FunctionsPage:
         self.stage.show(self.setup)
         self.legend.object = legend(*MARKS[self.setup.ring])
         self.hint.object = HINT[self.setup.ring]
+        self.nuts.show(self.setup)
         usual = not self.setup.handles and (self.setup.ring or self.setup.data == PAPER)
         self.reset_points.disabled = usual
+
+    def _alarm(self, text: str):
+        self.alarm.param.update(object=html.escape(text), visible=bool(text))
+
+    def _leave(self):
+        self.session.close()
+        self.nuts.close()
 
     def on_news(self, news: dict):
         """Take news of the session. On the event loop."""
@@ -189,7 +202,7 @@ class FunctionsPage:
             self.playing = news["playing"]
             self.transport.show(self.playing)
         if "alarm" in news:
-            self.alarm.param.update(object=html.escape(news["alarm"]), visible=bool(news["alarm"]))
+            self._alarm(news["alarm"])
         if "status" in news:
             self.status = news["status"]
         if "steps_per_second" in news:

@@ -7,6 +7,7 @@ import html
 import io
 import math
 
+from app.pages.functions.nuts import Sampled
 from app.pages.functions.seen import GRID, Line, exact, spread_of
 from app.pages.functions.setup import FunctionSetup
 from app.stage.training import Snapshot
@@ -19,7 +20,7 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
-        "text": "On the left, SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
+        "text": "On the left, w-SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
     },
     {
         "name": "Repulsion only in the gap",
@@ -54,6 +55,7 @@ MARKS = {
         ("pale", "1, 2 and 3 sd of the members"),
         ("thin line", "each member"),
         ("dashed", "exact NNGP band, mean ± 2 sd"),
+        ("dotted", "NUTS, mean ± 2 sd, once it is computed"),
         ("full mark", "data"),
         ("pale", "inputs of the data (grey)"),
     ),
@@ -107,8 +109,8 @@ TIPS = {
 }
 
 
-def table(picture: Snapshot) -> str:
-    """Return the read-outs as HTML: a row for each method, and the exact band's on the regression."""
+def table(picture: Snapshot, nuts: Sampled | None = None) -> str:
+    """Return the read-outs as HTML: a row for each method, and on the regression the exact band's and NUTS's."""
     methods, ring = picture.methods, picture.setup.ring
     first = next(iter(methods.values()))
     of = {
@@ -122,8 +124,9 @@ def table(picture: Snapshot) -> str:
         cells = [*(f"{v:.3g}" for v in of[name].values()), *map(short, seen.forces), f"{seen.rate:,.0f}"]
         rows.append(_row(heads, METHODS[name].label, f"light-dark({look.colour}, {look.dark})", cells))
     if isinstance(first, Line):
-        spread = spread_of(exact(*picture.setup.posterior())[1])
-        rows.append(_row(heads, "exact NNGP", GREY, [*(f"{v:.3g}" for v in spread.values()), "", "", ""]))
+        known = {"exact NNGP": exact(*picture.setup.posterior())[1]} | ({"NUTS": nuts.sd} if nuts else {})
+        for label, sd in known.items():
+            rows.append(_row(heads, label, GREY, [*(f"{v:.3g}" for v in spread_of(sd).values()), "", "", ""]))
     head = "".join(
         f'<th title="{html.escape(TIPS.get(text.removeprefix("sd, "), text))}">{html.escape(text)}</th>'
         for text in ("", *heads)

@@ -13,9 +13,8 @@ from scipy.special import softmax
 from app.pages.functions.setup import FunctionSetup
 from stein_core import Spec, metrics
 from stein_core.experiments.bands import outputs_at
-from stein_core.experiments.network_data import BLOBS, CLASSES, LINE, far_points, nngp_posterior, ring_data
+from stein_core.experiments.network_data import BLOBS, CLASSES, GRID, far_points, nngp_posterior, ring_data
 
-GRID = np.linspace(*LINE, 141)
 PARTS = {"left": (0.0, 1.0), "blobs": BLOBS, "gap": (2.7, 4.3), "right": (6.3, 7.0)}
 SIDE, REACH = 60, 20.0  # of the ring's map: cells a side, and its edge
 AXIS = (np.arange(SIDE) + 0.5) / SIDE * 2 * REACH - REACH

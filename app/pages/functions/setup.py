@@ -51,7 +51,7 @@ class FunctionSetup:
     """
 
     ring: bool = False
-    methods: tuple[str, ...] = ("ensemble", "svgd", "fsvgd")
+    methods: tuple[str, ...] = ("ensemble", "wsvgd", "fsvgd")
     width: int = 50
     seed: int = 0
     steps: int = 0

@@ -9,6 +9,7 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
+from app.pages.functions.nuts import Sampled
 from app.pages.functions.seen import BINS, GRID, REACH, SIDE, Line, Ring
 from app.pages.functions.setup import FunctionSetup, shown
 from app.server.loop import Unbusy
@@ -53,6 +54,7 @@ class FunctionStage(Unbusy, CheckedMessages, JSComponent):
 
     scene = param.Dict(default={})
     points = param.Dict(default={"xy": [], "handles": []})
+    nuts = param.Dict(default={}, doc="NUTS's mean and sd on the grid, or nothing.")
     erasing = param.Boolean(default=False, doc="A click or tap on a point deletes it.")
     dark = param.Boolean(default=False)
 
@@ -96,6 +98,10 @@ class FunctionStage(Unbusy, CheckedMessages, JSComponent):
         if now != self._there:  # sending the browser's own points back would end a drag
             self._there = now
             self.points = {"xy": data, "handles": now[1], "count": self.points.get("count", 0) + 1}
+
+    def sample(self, found: Sampled | None) -> None:
+        """Show NUTS's band, or none."""
+        self.nuts = {} if found is None else {"mean": found.mean.tolist(), "sd": found.sd.tolist()}
 
     def send(self, frame: np.ndarray) -> None:
         """Show a frame that `pack` has made."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,19 +10,13 @@ import numpy as np
 from app.pages.wave.measures import AT, Readout, measure
 from app.pages.wave.setup import WaveSetup
 from app.server.folders import ASSETS
-from app.server.jobs import Job
+from app.stage import nuts_job
 from stein_core import Recipe, Spec
 from stein_core.experiments.bands import Band
 from stein_core.experiments.nuts import Reference, load_reference
 from stein_core.experiments.wave import GRID, dim_of
 
 AGREE = 1.05  # R-hat above which chains are said to disagree
-CHAINS, WARMUP, SAMPLES = 4, 500, 500
-THINNED = 4  # one draw in so many is kept
-KEPT = 20  # references computed here that the server remembers
-
-_made: dict[tuple, Reference] = {}
-_lock = threading.Lock()
 
 
 class Compared(NamedTuple):
@@ -57,8 +49,7 @@ def shipped_widths() -> list[int]:
 
 def reference_of(setup: WaveSetup) -> Reference | None:
     """NUTS's answer to this very posterior, where it is known."""
-    with _lock:
-        made = _made.get(setup.posterior())
+    made = nuts_job.made_here("wave", setup.posterior())
     if made is None and setup.posterior() == WaveSetup(width=setup.width).posterior():
         made = shipped(setup.width)
     return made
@@ -72,29 +63,11 @@ def compared(reference: Reference, setup: WaveSetup) -> Compared:
     return Compared(*measure(values, setup), r_hat, reference.values.mean(axis=1), reference.about)
 
 
-class NutsJob(Job):
-    """NUTS on the posterior of a setup; done and total are steps, and nothing is kept of one that is cancelled."""
-
-    label = "NUTS"
+class NutsJob(nuts_job.NutsJob):
+    """NUTS on the posterior of a setup."""
 
     def __init__(self, setup: WaveSetup):
         width, noise, prior, data = setup.posterior()
         knobs = {"target.noise": noise, "target.prior_scale": prior, "target.data": data}
-        super().__init__(WARMUP + SAMPLES, [Recipe(Spec("wave", dim_of(width), "map"), knobs)])
+        super().__init__(Recipe(Spec("wave", dim_of(width), "map"), knobs), setup.posterior(), GRID)
         self.setup = setup
-
-    def arguments(self, folder: Path) -> list[str]:
-        counts = {"chains": CHAINS, "warmup": WARMUP, "samples": SAMPLES, "every": THINNED}
-        options = {**counts, "recipe": "-", "out": folder / "nuts.npz"}
-        return ["nuts", *(f"--{name}={value}" for name, value in options.items())]
-
-    def follow(self, folder: Path) -> None:
-        if reference_of(self.setup) is None:  # else another visitor's job has made it
-            super().follow(folder)
-
-    def collect(self, folder: Path) -> None:
-        made = load_reference(folder / "nuts.npz")
-        with _lock:
-            _made[self.setup.posterior()] = Reference(GRID, made.values, {**made.about, "made": "computed here"})
-            while len(_made) > KEPT:
-                del _made[next(iter(_made))]

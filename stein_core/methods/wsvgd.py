@@ -1,0 +1,29 @@
+"""w-SVGD: SVGD with an annealed attraction and noise."""
+
+from stein_core import schedules
+from stein_core.forces import Forces, flow, interact
+from stein_core.methods.svgd import ALPHA
+from stein_core.noises import KNOB as NOISE
+from stein_core.noises import shaken
+from stein_core.registry import METHODS
+
+
+@METHODS.register(
+    "wsvgd",
+    label="w-SVGD",
+    reference="D'Angelo et al. 2021, eq. 2; Gallego & Insua 2018",
+    guides=("point",),
+    knobs=(ALPHA, NOISE, *schedules.knobs("none")),
+    noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
+    colour=("#006D77", "#6FD3E3"),
+    marker="circle_x",
+    ensemble=2,
+)
+def wsvgd(problem, *, alpha, added_noise, **schedule):
+    "SVGD of networks: a kernel of weights. Without annealing and noise it is SVGD as published."
+
+    def field(key, state):
+        forces = interact(problem, key, state.particles, alpha)
+        return Forces(schedules.gamma(step=state.step, **schedule) * forces.attract, forces.repulse)
+
+    return flow(problem, field, shaken(problem, lambda key, state: (problem, state.particles), added_noise))
