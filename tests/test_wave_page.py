@@ -18,6 +18,7 @@ from app.pages.wave.widths import narrowing, shipped_rows, spreads
 from app.server import background
 from app.server.jobs import SweepJob
 from app.stage import nuts_job
+from app.stage.hand_over import runs_of_training
 from app.stage.training import Snapshot
 from stein_core import compile
 from stein_core.experiments.bands import Band
@@ -294,3 +295,12 @@ def test_the_table_has_a_row_for_every_method():
     found = evaluate(setup.spec("map"), stepper.reset(0, knobs).particles, setup, "map", 0, 0.0, False)
     text = table([Snapshot(0, setup, {"map": found})], [None])
     assert text.count("<tr>") == 2 and "MAP" in text and "–" in text
+
+
+def test_what_trains_is_handed_over_with_its_knobs_and_without_spare_rows():
+    setup = WaveSetup(methods=("svgd", "vi"), knobs={"method.particles": 3, "target.noise": 0.2})
+    spare = np.arange(6 * 41.0).reshape(6, 41)
+    runs = runs_of_training(Snapshot(7, setup, {}, {"svgd": spare, "vi": np.ones((1, 82))}))
+    assert [(label, len(particles)) for label, _, particles in runs] == [("SVGD", 3), ("VI", 1)]
+    assert all(recipe.knobs["target.noise"] == 0.2 and recipe.spec.target == "wave" for _, recipe, _ in runs)
+    assert runs_of_training(None) == []

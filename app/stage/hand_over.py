@@ -8,6 +8,7 @@ import io
 import numpy as np
 
 from app.stage.session import Session
+from app.stage.training import Snapshot
 from stein_core import METHODS, Recipe
 from stein_core.recipe import EDITS
 
@@ -22,6 +23,18 @@ def runs_of(session: Session) -> list[tuple[str, Recipe, np.ndarray]]:
         recipe = Recipe(run.spec, {**run.knobs, **turned}, run.seed)
         found.append((METHODS[method].label, recipe, np.asarray(frame.particles)))
     return found
+
+
+def runs_of_training(snapshot: Snapshot | None) -> list[tuple[str, Recipe, np.ndarray]]:
+    """Return (label, Recipe with the knobs of this moment, particles (m, p)) of each method that trains."""
+    if snapshot is None:
+        return []
+    setup = snapshot.setup
+    return [
+        (METHODS[method].label, recipe, np.asarray(particles)[: recipe.knobs.get("method.particles", 1)])
+        for method, particles in snapshot.particles.items()
+        for recipe in [setup.recipe(method)]
+    ]
 
 
 def csv_of(session: Session) -> io.StringIO:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,11 +26,15 @@ Key = tuple[Spec, Hashable]  # of a program: its Spec and the rows of its data
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is on screen: the step, what each method says and the setup it was computed under."""
+    """What is on screen: the step, what each method says and the setup it was computed under.
+
+    particles: (m, p) of each method, those of spare rows included.
+    """
 
     step: int
     setup: Any
     methods: dict[str, Any]
+    particles: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TrainingRun(Run):
@@ -178,7 +182,8 @@ class Training(Player):
     def _frame(self) -> np.ndarray:
         started, run = time.perf_counter(), self._run
         seen = {name: self._seen(own) for name, own in run.live.items()}
-        self.snapshot = Snapshot(run.clock, self._setup, seen)
+        there = {name: own.state.particles for name, own in run.live.items()}
+        self.snapshot = Snapshot(run.clock, self._setup, seen, there)
         packed = self._packed(seen)
         self._published, self._looking = time.monotonic(), time.perf_counter() - started
         return packed

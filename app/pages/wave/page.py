@@ -20,6 +20,7 @@ from app.pages.wave.trained import is_shipped
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox
+from app.stage.hand_over import runs_of_training
 from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
@@ -59,7 +60,7 @@ class WavePage:
         self.sidebar = self.controls.sidebar
         caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
         hint = pmui.Typography(HINT, variant="body2", margin=(4, 10), **MIDDLE)
-        about_data = (self.seed, self.exports, self.bands_file)
+        about_data = (self.seed, self.exports, self.bands_file, self.check)
         self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
         self.main = [
             pmui.Column(
@@ -107,6 +108,7 @@ class WavePage:
         self.bands_file = pmui.FileDownload(
             label="Bands as CSV", callback=lambda: bands_file(self.networks.snapshots), filename="wave.csv", **TEXT
         )
+        self.check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **TEXT)
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
 
     # ---- what the shell asks
@@ -180,6 +182,13 @@ class WavePage:
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
+
+    def diagnose(self, event=None):
+        """Hand the methods of the first row to page "Your posterior"."""
+        if runs := runs_of_training(self.networks.snapshots[0]):
+            self.shell.diagnose(runs)
+        else:
+            pn.state.notifications.info("Training has not begun yet.")
 
     def _refuse(self, why: str):
         pn.state.notifications.error(why, duration=8000)  # shown as text, not as HTML
