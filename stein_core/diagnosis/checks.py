@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.special import chdtri, ndtri
 
+from stein_core.diagnosis.discrepancy import discrepancy
 from stein_core.diagnosis.evidence import CHECKS, FLAT, LARGEST, Evidence, Finding
 from stein_core.diagnosis.functionals import MOST, control_functionals
 from stein_core.diagnosis.reference import compared
@@ -19,6 +20,10 @@ ROWS = 5  # draws for each test function: fewer leave the regression to chance
 SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
 K_HAT = 0.7  # Vehtari et al. 2024
 R_HAT = 1.05
+MOST_PAIRED = 1000  # draws for the kernel Stein discrepancy, whose cost grows with their square
+BLIND = (
+    "A small one proves nothing: it hardly sees the weights of modes, nor the collapse of few draws in many dimensions."
+)
 
 
 def _certain(d: int) -> float:
@@ -164,7 +169,9 @@ def curvature(seen: Evidence) -> Finding | None:
     return Finding(math.nan, 0, 0.0, True, text)
 
 
-@CHECKS.register("k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("usable", "log_p", "log_q"))
+@CHECKS.register(
+    "k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("usable", "log_p", "log_q"), judges=False
+)
 def k_hat(seen: Evidence) -> Finding:
     """Do the weights agree? Pareto's k of log p - log q: below 0.7 they could correct the fit."""
     weights = seen.log_p - seen.log_q
@@ -189,3 +196,16 @@ def chains(seen: Evidence) -> Finding | None:
     name, value = _worst(seen.names, each, each)
     text = f"R-hat is {value:.3f} at most, of {name}; {seen.ess:.0f} effective draws."
     return Finding(value, 1.0, 0.0, bool(value > R_HAT), text, dict(zip(seen.names, each.tolist())))
+
+
+@CHECKS.register("ksd", label="KSD", reference="Gorham & Mackey 2017, eq. 5", needs=("usable",), judges=False)
+def ksd(seen: Evidence) -> Finding | None:
+    """Measure the kernel Stein discrepancy in units of the draws' sds. It never decides: see its warning."""
+    unit = seen.draws.std(axis=0)
+    if seen.n < 2 or not (unit > 0).all():
+        return None
+    count = min(seen.n if seen.chains == 0 else int(seen.ess), MOST_PAIRED)
+    rows = np.linspace(0, seen.n - 1, max(count, 2)).astype(int)
+    value, p = discrepancy(seen.draws[rows] / unit, seen.scores[rows] * unit)
+    chance = f" Of exact draws {p:.1%} have a larger one (wild bootstrap)." if seen.chains else ""
+    return Finding(value, 0.0, 0.0, False, f"{value:.3g} for {len(rows)} draws.{chance} {BLIND}")

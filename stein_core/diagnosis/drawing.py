@@ -70,7 +70,7 @@ def questions(shown: dict[str, Any], colour: str) -> str:
     findings = shown["findings"]
     parts = [where(findings.get("location"), shown["ok"], colour), wide(findings, shown["law"], colour)]
     parts += [weights(findings), *([against(shown["against"], colour)] if shown["against"] else [])]
-    return "".join([*parts, numbers(shown)])
+    return "".join([*parts, discrepancy(findings), numbers(shown)])
 
 
 def question(number: int, text: str, wrong: bool | None, body: str) -> str:
@@ -206,6 +206,12 @@ def weights(findings) -> str:
     return question(
         3, "Do the weights agree?" if found else "Do the chains agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>"
     )
+
+
+def discrepancy(findings) -> str:
+    """Return the kernel Stein discrepancy with its warning."""
+    found = findings.get("ksd")
+    return f"<p>Kernel Stein discrepancy: {html.escape(found['sentence'])}</p>" if found else ""
 
 
 def numbers(shown) -> str:

@@ -26,9 +26,15 @@ FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is 
 
 @dataclass(frozen=True)
 class CheckFacts(Facts):
-    """Say what a check needs of the evidence: names of its arrays that must be there."""
+    """Say what a check needs of the evidence, and what it may do.
+
+    Args:
+        needs: names of the arrays that must be there.
+        judges: whether it can call the draws wrong.
+    """
 
     needs: tuple[str, ...] = ()
+    judges: bool = True
 
 
 CHECKS = Registry("check", CheckFacts)

@@ -96,8 +96,7 @@ class Report:
     def __str__(self) -> str:
         lines = [self.verdict, *([f"Note: {self.note}"] if self.note else []), ""]
         for name, found in self.findings.items():
-            mark = "wrong" if found.wrong else "ok"
-            lines.append(f"{CHECKS[name].label:>14}  {mark:5}  {found.sentence}")
+            lines.append(f"{CHECKS[name].label:>14}  {mark_of(name, found.wrong):5}  {found.sentence}")
         if self.evidence.scores is None:
             return "\n".join([*lines, "", "To add them:", f"    {SNIPPET}"])
         columns = ["coordinate", *(key for key in COLUMNS if key in self.table[0])]
@@ -157,7 +156,7 @@ class Report:
         shown = self.to_dict()
         rows = "".join(
             f"<tr class={'wrong' if f['wrong'] else 'ok'}><th>{html.escape(CHECKS[name].label)}</th>"
-            f"<td>{'wrong' if f['wrong'] else 'ok'}</td><td>{html.escape(f['sentence'])}</td></tr>"
+            f"<td>{mark_of(name, f['wrong'])}</td><td>{html.escape(f['sentence'])}</td></tr>"
             for name, f in shown["findings"].items()
         )
         own = "" if self.evidence.scores is not None else f"<pre>{html.escape(SNIPPET)}</pre>"
@@ -227,6 +226,11 @@ class Report:
 
 COLUMNS = {"sd ratio": "width", "shift": "location", "r": "stein_trace"}
 COLOUR = "#0072B2"  # of the bars
+
+
+def mark_of(name: str, wrong: bool) -> str:
+    """Return how a check ended, or a dash if it only tells a number."""
+    return "wrong" if wrong else "ok" if CHECKS[name].facts.judges else "–"
 
 
 def diagnose(what: Any, target: Target | None = None, scores=None, reference=None) -> Report:
