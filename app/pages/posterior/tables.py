@@ -17,6 +17,14 @@ CSS = """
 """
 
 
+def also(row) -> str:
+    """Return when NUTS was as near as the default fit, if that is known."""
+    if "seconds to default" not in row:
+        return ""
+    after = row["seconds to default"]
+    return " (never as near as SMI)" if after is None else f" (as near as SMI after {after:.1f})"
+
+
 @lru_cache(maxsize=1)
 def tables() -> str:
     """Return the shipped rows as HTML, folded; "" if there are none."""
@@ -40,7 +48,7 @@ def tables() -> str:
         f"<tr{' class=missed' * (row['ok'] is row['wrong'])}><td>{html.escape(row['posterior'].partition('-')[2])}</td>"
         f"<td>{html.escape(row['draws'])}</td><td>{row['mean error']:.2f}</td><td>{row['least sd']:.2f}</td>"
         f"<td>{row['most sd']:.2f}</td><td>{'wrong' if row['wrong'] else 'right'}</td>"
-        f"<td>{'right' if row['ok'] else 'wrong'}</td><td>{row['seconds']:.1f}</td></tr>"
+        f"<td>{'right' if row['ok'] else 'wrong'}</td><td>{row['seconds']:.1f}{also(row)}</td></tr>"
         for row in rows
     )
     head = "".join(
