@@ -50,6 +50,10 @@ def test_only_what_makes_a_difference_is_offered():
     controls = Controls(lambda **change: pytest.fail("the program sets the widgets"))
     controls.show(FunctionSetup(methods=("ensemble",)))
     assert not controls.repulsion[1].visible and controls.knobs["method.particles"].visible
+    for method, noisy in (("wsvgd", True), ("fw", True), ("hybrid", True), ("fsvgd", False), ("ensemble", False)):
+        controls.show(FunctionSetup(methods=(method,)))
+        assert controls.knobs["method.schedule"].visible == (method != "ensemble")
+        assert controls.knobs["method.added_noise"].visible == noisy
     controls.show(FunctionSetup(ring=True, methods=("fw",)))
     assert controls.knobs["method.link"].visible and not controls.knobs["target.noise"].visible
 
