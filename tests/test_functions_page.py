@@ -9,7 +9,7 @@ import pytest
 
 from app.pages.functions import parts, seen, stage
 from app.pages.functions.controls import Controls
-from app.pages.functions.nuts import NutsPanel, job_of, sampled
+from app.pages.functions.nuts import NutsPanel, job_of, sampled, sentence
 from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import FunctionSetup, shown, used_by
 from app.server.streaming import Streamer
@@ -107,7 +107,7 @@ def test_nuts_is_offered_for_the_regression_and_shown_once_a_job_has_found_it(mo
     assert job.recipes[0].spec.dim == 13 and job.recipes[0].knobs["target.data"] == setup.data
     values = np.random.default_rng(0).normal(size=(4, 100, len(seen.GRID)))
     r_hat = np.where(seen.GRID > 6.9, 1.2, 1.0)
-    nuts_job._made[job.key] = Reference(seen.GRID, values, {"r_hat": r_hat})
+    nuts_job._made[job.key] = Reference(seen.GRID, values, {"r_hat": r_hat, "made": "computed here"})
     panel.refresh()  # another visitor's job has found it
     assert not panel.job.button.visible and "above 1.05 at 2 of 141" in panel.text.object
     np.testing.assert_allclose(drawn[-1].sd, values.reshape(400, -1).std(axis=0, ddof=1))
@@ -121,6 +121,15 @@ def test_nuts_is_offered_for_the_regression_and_shown_once_a_job_has_found_it(mo
     assert not panel.row.visible and not panel.job.button.visible
     panel._ended(SimpleNamespace(state="failed", error="It failed."))
     assert failed == ["It failed."]
+
+
+def test_the_shipped_nuts_is_nearly_as_wide_as_the_exact_process():
+    """Its network is finite: the two are not the same, and on the left NUTS is a tenth narrower."""
+    found, process = sampled(FunctionSetup()), seen.exact(*FunctionSetup().posterior())
+    assert found.r_hat.max() < 1.05 and "the chains agree" in sentence(found)
+    ours, limit = seen.spread_of(found.sd), seen.spread_of(process[1])
+    assert all(0.85 < ours[part] / limit[part] < 1.2 for part in limit) and ours["left"] < limit["left"]
+    assert np.abs(found.mean - process[0]).max() < 0.5 * process[1].max()
 
 
 @pytest.mark.long
