@@ -108,9 +108,8 @@ def tests(rows) -> list[str]:
     sentences = []
     for column, apart in means.items():
         low, high = min(apart, key=apart.get), max(apart, key=apart.get)
-        sentences.append(
-            f"{column}, ours minus published without {ASIDE}: from {apart[low]:+.3g} ({low}) to {apart[high]:+.3g} ({high})."
-        )
+        ends = f"from {apart[low]:+.3g} ({low}) to {apart[high]:+.3g} ({high})"
+        sentences.append(f"{column}, ours minus published without {ASIDE}: {ends}.")
     return sentences
 
 
