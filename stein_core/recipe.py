@@ -124,7 +124,11 @@ class Recipe:
     def _fields(self) -> dict[str, Any]:
         """Return the fields of the Spec in plain types; its options only if other fields do not say them."""
         fields = {name: getattr(self.spec, name) for name in Spec.__dataclass_fields__ if name != "options"}
-        return fields if Spec(**fields).options == self.spec.options else {**fields, "options": dict(self.spec.options)}
+        try:
+            plain = Spec(**fields).options == self.spec.options
+        except ValueError:  # the dimension follows from the options
+            plain = False
+        return fields if plain else {**fields, "options": dict(self.spec.options)}
 
     def _check_named(self):
         if not isinstance(self.spec.target, str):

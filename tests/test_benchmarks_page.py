@@ -12,7 +12,7 @@ from panel.io.state import set_curdoc
 
 from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.page import Benchmarks
-from app.pages.benchmarks.shipped import offered, shipped
+from app.pages.benchmarks.shipped import missing, offered, shipped
 from app.stage.setup import Setup
 from stein_core.downloads import data_file
 from stein_core.experiments.posteriordb import folder
@@ -37,7 +37,8 @@ def test_shipped_rows_are_cells_that_the_command_has_and_every_table_is_shown():
         assert all(row["numbers"].keys() and known[row["key"]].seed == row["seed"] for row in rows)
         page = opened({"table": entry.name})
         assert entry.facts.differs[0][:30] in page.text.html and f"tables {entry.name}" in page.text.html
-    assert len(shipped("svgd_uci").rows) >= 165
+        assert ("Not computed yet" in page.text.html) == (bool(rows) and bool(missing(entry.name)))
+    assert len(shipped("svgd_uci").rows) >= 165 and not missing("svgd_uci") and "Wine" in missing("smi_uci")
 
 
 def test_the_numbers_are_those_that_were_measured():

@@ -121,6 +121,8 @@ def test_recipe_survives_json():
     text = json.dumps(FULL.to_dict())
     assert Recipe.from_dict(json.loads(text)) == FULL
     assert Recipe.from_dict({}) == Recipe()
+    small = Recipe(Spec("gap_regression", method="map", options={"target.width": 2}))  # which its dimension follows
+    assert Recipe.from_dict(json.loads(json.dumps(small.to_dict()))) == small and small.spec.dim == 13
     assert Recipe.from_dict({**FULL.to_dict(), "seed": 8}) != FULL
 
 

@@ -2,18 +2,23 @@
 
 import csv
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from app.pages.functions import parts, seen, stage
 from app.pages.functions.controls import Controls
+from app.pages.functions.nuts import NutsPanel, job_of, sampled, sentence
 from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import FunctionSetup, shown, used_by
 from app.server.streaming import Streamer
+from app.stage import nuts_job
 from app.stage.training import Snapshot
+from app.ui.job_bar import STILL
 from stein_core import METHODS
 from stein_core.experiments.network_data import gap_data
+from stein_core.experiments.nuts import Reference, run_nuts
 
 
 def test_a_bad_setup_is_refused_and_says_what_is_allowed():
@@ -45,6 +50,10 @@ def test_only_what_makes_a_difference_is_offered():
     controls = Controls(lambda **change: pytest.fail("the program sets the widgets"))
     controls.show(FunctionSetup(methods=("ensemble",)))
     assert not controls.repulsion[1].visible and controls.knobs["method.particles"].visible
+    for method, noisy in (("wsvgd", True), ("fw", True), ("hybrid", True), ("fsvgd", False), ("ensemble", False)):
+        controls.show(FunctionSetup(methods=(method,)))
+        assert controls.knobs["method.schedule"].visible == (method != "ensemble")
+        assert controls.knobs["method.added_noise"].visible == noisy
     controls.show(FunctionSetup(ring=True, methods=("fw",)))
     assert controls.knobs["method.link"].visible and not controls.knobs["target.noise"].visible
 
@@ -85,6 +94,59 @@ def test_numbers_are_shown_and_saved():
     script = setup.to_python(30)
     compile(script, "script", "exec")
     assert "'target.width': 50" in script and script.count("knobs, 30)") == 2
+
+
+def test_nuts_is_offered_for_the_regression_and_shown_once_a_job_has_found_it(monkeypatch):
+    monkeypatch.setattr(nuts_job, "_made", {})
+    setup, drawn, failed = FunctionSetup(width=2), [], []
+    panel = NutsPanel(drawn.append, failed.append, STILL)
+    panel.show(setup)
+    panel.refresh()
+    assert panel.job.button.visible and drawn == [None] and panel.text.object.startswith("NUTS samples")
+    job = job_of(setup)
+    assert job.recipes[0].spec.dim == 13 and job.recipes[0].knobs["target.data"] == setup.data
+    values = np.random.default_rng(0).normal(size=(4, 100, len(seen.GRID)))
+    r_hat = np.where(seen.GRID > 6.9, 1.2, 1.0)
+    nuts_job._made[job.key] = Reference(seen.GRID, values, {"r_hat": r_hat, "made": "computed here"})
+    panel.refresh()  # another visitor's job has found it
+    assert not panel.job.button.visible and "above 1.05 at 2 of 141" in panel.text.object
+    np.testing.assert_allclose(drawn[-1].sd, values.reshape(400, -1).std(axis=0, ddof=1))
+    picture = Snapshot(7, setup, {"ensemble": line(), "fsvgd": line()})
+    assert parts.table(picture, panel.known).count("<tr>") == 5 and ">NUTS<" in parts.table(picture, panel.known)
+    panel.show(FunctionSetup(width=2, knobs={"target.noise": 0.5}))
+    panel.refresh()
+    assert drawn[-1] is None and panel.job.button.visible
+    panel.show(FunctionSetup(ring=True, methods=("ensemble",)))
+    panel.refresh()
+    assert not panel.row.visible and not panel.job.button.visible
+    panel._ended(SimpleNamespace(state="failed", error="It failed."))
+    assert failed == ["It failed."]
+
+
+def test_the_shipped_nuts_is_nearly_as_wide_as_the_exact_process():
+    """Its network is finite: the two are not the same, and on the left NUTS is a tenth narrower."""
+    found, process = sampled(FunctionSetup()), seen.exact(*FunctionSetup().posterior())
+    assert found.r_hat.max() < 1.05 and "the chains agree" in sentence(found)
+    ours, limit = seen.spread_of(found.sd), seen.spread_of(process[1])
+    assert all(0.85 < ours[part] / limit[part] < 1.2 for part in limit) and ours["left"] < limit["left"]
+    assert np.abs(found.mean - process[0]).max() < 0.5 * process[1].max()
+
+
+@pytest.mark.long
+def test_the_job_of_nuts_gives_the_numbers_of_the_library(monkeypatch):
+    monkeypatch.setattr(nuts_job, "_made", {})
+    monkeypatch.setattr(nuts_job, "WARMUP", 30)
+    monkeypatch.setattr(nuts_job, "SAMPLES", 20)
+    setup = FunctionSetup(width=2, data=((2.0, 1.0), (5.0, -1.0)), knobs={"target.noise": 0.5})
+    job = job_of(setup)
+    job.run()
+    assert (job.state, job.error, job.done, job.total) == ("done", "", 50, 50)
+    knobs = {"target.noise": 0.5, "target.data": setup.data}
+    own = {"target.width": 2}
+    values = run_nuts("gap_regression", 13, knobs, seen.GRID[:, None], warmup=30, samples=20, options=own)[:, ::4]
+    found = sampled(setup)
+    np.testing.assert_allclose(found.mean, values.reshape(-1, len(seen.GRID)).mean(axis=0), rtol=1e-6)
+    assert found.sd.shape == found.r_hat.shape == seen.GRID.shape
 
 
 def test_maps_of_the_ring_are_those_of_its_members():

@@ -19,7 +19,7 @@ from stein_core.machine import keep_compiled
 from stein_core.spec import Spec
 from stein_core.sweep.stop import MOST_STEPS
 
-GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID}
+GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID[:, None]}
 
 
 def add_nuts(commands) -> None:
@@ -87,9 +87,9 @@ def nuts_reference(options) -> int:
         **versions(),
     }
     if options.every:
-        save_reference(options.out, Reference(grid, values[:, :: options.every], about), None)
+        save_reference(options.out, Reference(grid.ravel(), values[:, :: options.every], about), None)
     else:
-        save_reference(options.out, Reference(grid, values, about))
+        save_reference(options.out, Reference(grid.ravel(), values, about))
     if not options.job:
         print(
             f"width {about['width']}: R-hat of f at most {r_hat.max():.3f}, median {np.median(r_hat):.3f}, "

@@ -22,6 +22,8 @@ DIFFERS = (
     "`mean error` is the largest over the parameters, in reference sds; `least sd` and `most sd` are ratios.",
     "Gradients are of one theta each: SMI has 20 guides with 20 draws a step, SVGD 100 points, NUTS 4 chains.",
     "The gradients that look for the start of a fit, and for Laplace's mode, are not counted.",
+    "On eight schools 4 of SVGD's 100 points end with a tau above 100. They spoil its mean and sd; the means of all "
+    "other parameters are within 0.3 sd.",
 )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.live import Live, lives
-from app.pages.benchmarks.shipped import shipped
+from app.pages.benchmarks.shipped import missing, shipped
 from stein_core.cli.tables import difference, plus
 from stein_core.experiments.published import PAPERS, tables
 from stein_core.registry import Entry
@@ -152,7 +152,18 @@ def made(about: dict[str, Any], name: str) -> str:
         f"<h2>How these rows were made</h2><p><code>{html.escape(about['by'])}</code>, {about['made']}, "
         f"{html.escape(about['device'])} with {about['cores']} busy cores, JAX {html.escape(about['jax'])}. Times are "
         f"upper bounds. The paper's protocol: <code>python -m stein_core tables {name} --full</code></p>"
+        f"{absent(name)}"
     )
+
+
+def absent(name: str) -> str:
+    """Return which cells of the reduced protocol are not among the shipped rows, nothing if all are."""
+    gaps = missing(name)
+    if not gaps:
+        return ""
+    parts = [f"{row} ({'all' if few == every else f'{few} of {every}'})" for row, (few, every) in gaps.items()]
+    total = sum(few for few, _ in gaps.values())
+    return f"<p>Not computed yet: {total} cells of the reduced protocol, of {html.escape(', '.join(parts))}.</p>"
 
 
 def others() -> str:

@@ -41,3 +41,12 @@ def offered(name: str) -> list[tuple[Cell, bool]]:
     known = protocols(name)
     keys = [row["key"] for row in shipped(name).rows] or [key for key, (_, full) in known.items() if not full]
     return [known[key] for key in keys if key in known]
+
+
+def missing(name: str) -> dict[str, tuple[int, int]]:
+    """Return for each row of a table how many cells of the reduced protocol are not shipped, and how many it has."""
+    have, counts = {row["key"] for row in shipped(name).rows}, {}
+    for cell in TABLES[name].make(False):
+        absent, every = counts.get(cell.row, (0, 0))
+        counts[cell.row] = absent + (cell.key not in have), every + 1
+    return {row: found for row, found in counts.items() if found[0]}

@@ -19,9 +19,15 @@ REPULSION = ("method.alpha", "target.on_rows", "method.jacobian", "method.link",
 PRIOR = ("method.prior", "method.function_estimator", "method.estimator")
 KERNEL = ("bandwidth.factor", "bandwidth.rule", "kernel.name")
 FOLDS = {
-    "Annealing": ("method.schedule", "method.horizon", "method.power", "method.cycles"),
+    "Annealing and noise": (
+        "method.schedule",
+        "method.horizon",
+        "method.power",
+        "method.cycles",
+        "method.added_noise",
+    ),
     "Model": ("target.noise", "target.prior_scale"),
-    "Optimiser": ("method.step_size", "method.added_noise", "method.fade", "method.floor"),
+    "Optimiser": ("method.step_size", "method.fade", "method.floor"),
     "Start": ("init.spread",),
 }
 WORDS = {
@@ -122,10 +128,10 @@ class Controls:
         """Say in the head of each folded group what is set in it."""
         value = setup.value
         self.folds["Kernel"].say(f"{value('kernel.name')}, factor {value('bandwidth.factor'):g}")
-        schedule = value("method.schedule")
-        self.folds["Annealing"].say(
-            schedule if schedule == "none" else f"{schedule}, {value('method.horizon'):g} steps"
-        )
+        schedule, added = value("method.schedule"), value("method.added_noise")
+        said = [f"{schedule}, {value('method.horizon'):g} steps"] * (schedule != "none")
+        said += [f"noise {added}"] * (added != "none")
+        self.folds["Annealing and noise"].say(", ".join(said) or "none")
         noise = "" if setup.ring else f"noise {value('target.noise'):g}, "
         self.folds["Model"].say(f"{noise}prior {value('target.prior_scale'):g}")
         self.folds["Optimiser"].say(f"Adam, rate {value('method.step_size'):g}")

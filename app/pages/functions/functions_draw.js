@@ -48,6 +48,7 @@ function drawSampled(ctx, map, xs, {mean, sd}, color) {
   ctx.fillStyle = color;
   ctx.beginPath();
   for (const times of [-2, 2]) xs.forEach((x, i) => {
+    if (i % 3) return;
     const [px, py] = [map.x(x), map.y(mean[i] + times * sd[i])];
     ctx.moveTo(px + 1.3, py);
     ctx.ellipse(px, py, 1.3, 1.3, 0, 0, 2 * Math.PI);

@@ -55,7 +55,7 @@ MARKS = {
         ("pale", "1, 2 and 3 sd of the members"),
         ("thin line", "each member"),
         ("dashed", "exact NNGP band, mean ± 2 sd"),
-        ("dotted", "NUTS, mean ± 2 sd, once it is computed"),
+        ("dotted", "NUTS, mean ± 2 sd, if it is known"),
         ("full mark", "data"),
         ("pale", "inputs of the data (grey)"),
     ),
@@ -73,9 +73,9 @@ HINT = {
 }
 HELP = (
     "The exact band is the posterior of the infinitely wide network with the same prior and noise: f-SVGD's own target "
-    "with the NNGP prior, an approximation of the posterior of these weights. Disagreement is the mean over classes of "
-    "the standard deviation between members. AUROC says how well a score tells far points from test points; 0.5 is "
-    "chance. "
+    "with the NNGP prior, an approximation of the posterior of these weights, which NUTS samples. Disagreement is the "
+    "mean over classes of the standard deviation between members. AUROC says how well a score tells far points from "
+    "test points; 0.5 is chance. "
 )
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **, .** choose a "
