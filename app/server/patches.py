@@ -310,6 +310,11 @@ WORKAROUNDS = (
         "bokeh 3.9.2",
         "A figure that is added to a page is measured before it has a layout, and BokehJS throws.",
     ),
+    Workaround(
+        "app/ui/guard_hidden.js",
+        "panel 1.9.4",
+        "An HTML pane that turns visible before it has been drawn has no container yet, and Panel throws.",
+    ),
 )
 
 

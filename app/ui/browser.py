@@ -21,7 +21,14 @@ class Browser(CheckedMessages, JSComponent):
     schemas = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
     _esm = "\n".join(
         (HERE / name).read_text()
-        for name in ("reconnect.js", "offline.js", "drop_stale_writes.js", "guard_layout.js", "browser.js")
+        for name in (
+            "reconnect.js",
+            "offline.js",
+            "drop_stale_writes.js",
+            "guard_layout.js",
+            "guard_hidden.js",
+            "browser.js",
+        )
     )
 
     def __init__(self, on_message: Callable[[dict], None], **params):

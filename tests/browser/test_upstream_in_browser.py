@@ -88,3 +88,21 @@ def test_a_figure_without_a_layout_is_not_measured(open_tab, mended):
     if not mended:
         without(tab, "unlaid")
     assert tab.page.evaluate(UNLAID) == ([] if mended else ["_measure_layout", "_after_layout"])
+
+
+UNDRAWN = """async () => {
+  const {build_view} = Bokeh.require("core/build_views"), Model = Bokeh.Models.get("panel.models.markup.HTML");
+  const model = new Model({visible: false});
+  await build_view(model, {parent: null});
+  try { model.visible = true; } catch { return "throws"; }
+  return "fine";
+}"""
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_an_html_pane_may_turn_visible_before_it_is_drawn(open_tab, mended):
+    """app/ui/guard_hidden.js"""
+    tab = open_tab(SMALL)
+    if not mended:
+        without(tab, "undrawn")
+    assert tab.page.evaluate(UNDRAWN) == ("fine" if mended else "throws")

@@ -77,7 +77,8 @@ def page(entry: Entry, row: str, dark: bool) -> str:
         body = draw(entry.facts.figure, known.rows, dark) + body
     return (
         f"<h1>{html.escape(entry.label)}</h1><p>{html.escape(entry.reference)}. {html.escape(entry.summary)}</p>"
-        f"<h2>What differs from the paper</h2><ul>{listed}</ul>{body}{made(known.about, entry.name)}{others()}"
+        f"<details><summary>What differs from the paper ({len(sentences)})</summary><ul>{listed}</ul></details>"
+        f"{body}{made(known.about, entry.name)}{others()}"
     )
 
 
