@@ -51,8 +51,8 @@ DIFFERS = (
     "The reduced protocol has 10 members, 6,000 steps and one seed; the paper has 50 members, 60,000 steps and 5 runs.",
     "Functions repel at 16 training images, drawn in each step, and the Jacobian is the shortcut. The paper does not "
     "say at which images, and its code of fw-SVGD and h-SVGD is lost.",
-    "f-SVGD has no prior here and is not annealed; the paper has a prior of functions, and 1,000 linear steps. Without a "
-    "prior it gets worse as it trains: accuracy 79.1, 74.4 and 70.0 % after 6,000, 12,000 and 18,000 steps.",
+    "f-SVGD has no prior here and is not annealed; the paper has a prior of functions, and 1,000 linear steps. Without "
+    "a prior it gets worse as it trains: accuracy 79.1, 74.4 and 70.0 % after 6,000, 12,000 and 18,000 steps.",
     "Adam's rate is 0.0025 in every row; the paper has 0.005 in some.",
     "Networks start as PyTorch's do; the paper says at draws of the prior.",
     "The far images are MNIST's 10,000 test images.",
