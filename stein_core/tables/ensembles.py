@@ -50,8 +50,8 @@ ROWS = {
 DIFFERS = (
     "The reduced protocol has 10 members, 6,000 steps and one seed; the paper has 50 members, 60,000 steps and 5 runs.",
     "Both AUROCs grow with the members: 5 of DE's 10 members have 0.909 and 0.941, all 10 have 0.934 and 0.973.",
-    "Accuracy is higher here, and NLL lower with it. More steps widen the gap: DE has 89.7 % after 6,000 and 90.6 % after "
-    "12,000. The start is the likely cause; that was not tested.",
+    "Accuracy is higher here, and NLL lower with it. More steps widen the gap: DE has 89.7 % after 6,000 and 90.6 % "
+    "after 12,000. The start is the likely cause; that was not tested.",
     "Functions repel at 16 training images, drawn in each step, and the Jacobian is the shortcut. The paper does not "
     "say at which images, and its code of fw-SVGD and h-SVGD is lost.",
     "f-SVGD has no prior here and is not annealed; the paper has a prior of functions, and 1,000 linear steps. Without "
