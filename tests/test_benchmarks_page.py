@@ -13,6 +13,7 @@ from panel.io.state import set_curdoc
 from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.benchmarks.shipped import missing, offered, shipped
+from app.stage.choices import Choices
 from app.stage.setup import Setup
 from stein_core.downloads import data_file
 from stein_core.experiments.posteriordb import folder
@@ -83,6 +84,14 @@ def test_a_click_on_a_number_opens_the_page_that_runs_exactly_this():
         assert all(again.knobs.get(k, knob.default) == recipe.knobs.get(k, knob.default) for k, knob in all_of(recipe))
         page = opened({"table": name, "row": "Yacht", "column": column, "seed": "1"})
         assert html.escape(live.link) in page.live.html and "&#9654;" in page.text.html
+
+
+def test_the_list_of_targets_has_the_one_that_a_link_names():
+    choices = Choices(lambda **change: None, print, print)
+    for name in ("uci", "oring"):
+        choices.show(Setup(target=name, methods=("svgd",)))
+        assert choices.target.value == name
+    assert "uci" not in choices.target.options.values()
 
 
 def all_of(recipe):

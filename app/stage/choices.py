@@ -89,7 +89,10 @@ class Choices:
     def show(self, setup: Setup) -> None:
         """Set the widgets to a Setup."""
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
-        facts = TARGETS[setup.target].facts
+        entry, facts = TARGETS[setup.target], TARGETS[setup.target].facts
+        offered = {e.label: e.name for e in TARGETS.listed()} | {entry.label: entry.name}  # a link may have another
+        if offered != self.target.options:
+            self.target.param.update(options=offered, value=setup.target)
         self.target.value, self.optimizer.value = setup.target, setup.optimizer
         self.dim.param.update(
             value=specs[0].dim,

@@ -28,12 +28,14 @@ def test_a_number_opens_its_run_by_keyboard_or_says_that_no_page_has_it(open_tab
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_function("location.search.includes('target.dataset=yacht')")
     tab.page.get_by_text("SVGD", exact=True).first.wait_for()
+    tab.page.get_by_role("combobox", name="Target").filter(has_text="UCI").wait_for()
     query = tab.page.evaluate("location.search")
+    assert "target=uci" in query
     assert "page=" not in query and "optimizer=svgd_code" in query and "bandwidth.rule=liuwang" in query
     tab.page.go_back()
     tab.page.get_by_role("heading", name="SVGD on UCI regressions").wait_for()
     tab.page.goto(tab.page.url.split("?")[0] + "?page=benchmarks&table=damped")
     tab.page.locator("td a[title^='No page runs this']").first.press("Enter")
     tab.page.get_by_text("it is a run of NUTS").wait_for()
-    assert "row=truth" in tab.page.evaluate("location.search")
+    tab.page.wait_for_function("location.search.includes('row=truth')")
     assert tab.page.get_by_role("button", name="Compute this cell here").is_visible()
