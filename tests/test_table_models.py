@@ -7,10 +7,11 @@ from scipy import stats
 from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
+from app.pages.benchmarks.live import live_link
 from stein_core import TARGETS, Spec, compile, downloads, target_of
 from stein_core.diagnosis.reference import nuts
 from stein_core.spec import Options, data_of
-from stein_core.tables import TABLES, collapse_bnn, damped, smi_mnist, smi_uci
+from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, smi_mnist, smi_uci
 from stein_core.tables.blr import test_errors as errors_of
 from stein_core.tables.logistic import fixed_prior, gamma_prior
 from stein_core.tables.predictions import classification
@@ -139,3 +140,20 @@ def test_networks_run_in_float64_and_spare_particles_change_nothing(method, mode
             assert state.particles.dtype == np.float64 and int(state.step) == 50
             ends.append(np.asarray(state.particles)[:3])
     np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-12)
+
+
+def test_a_semi_implicit_cell_says_how_far_its_draws_are_beside_two_exact_samples():
+    """A sample that has hardly been trained is far from a target whose two exact samples are near each other."""
+    cell = Cell("ksivi_toys", "x-shaped", "KSIVI (u-stat)", 0, (("draws", 16), ("steps", 20)))
+    found = ksivi.run_toy(cell)
+    exact = [np.asarray(target_of(Spec("x_shaped")).sample(jax.random.key(seed), 5000)) for seed in (98, 99)]
+    along = np.random.default_rng(0).normal(size=(2, 200))
+    along /= np.linalg.norm(along, axis=0)
+    squares = [np.mean((np.sort(exact[0] @ v) - np.sort(exact[1] @ v)) ** 2) for v in along.T]
+    assert found["floor"] == pytest.approx(np.sqrt(np.mean(squares)), rel=0.01)
+    assert found["SW2"] > 3 * found["floor"] and found["SW1"] <= found["SW2"]
+
+
+@pytest.mark.parametrize("name, page", [("ksivi_toys", "samplers"), ("svgd_uci", "particles")])
+def test_a_cell_opens_on_the_page_that_has_its_method(name, page):
+    assert live_link(TABLES[name].make(False)[0]).startswith(f"?page={page}&")

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from app.pages.benchmarks.shipped import offered
 from app.stage.setup import CAPACITY, Setup
-from stein_core import TARGETS, Recipe
+from stein_core import METHODS, TARGETS, Recipe
 from stein_core.cli.posterior import EXAMPLE
 from stein_core.experiments.posteriordb import folder
 from stein_core.tables import TABLES, Cell
@@ -33,7 +33,8 @@ def live_link(cell: Cell) -> str:
         setup = setup_of(recipe)
     except ValueError as error:
         raise ValueError(NOWHERE.format(error)) from None
-    return f"?page=particles&{setup.to_query()}"
+    page = "samplers" if METHODS[recipe.spec.method].facts.sampler else "particles"
+    return f"?page={page}&{setup.to_query()}"
 
 
 class Live(NamedTuple):
