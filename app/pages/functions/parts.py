@@ -19,6 +19,7 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
+        "caption": "SVGD's band is about half as wide as the exact one.",
         "text": "On the left, SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
     },
     {
@@ -26,16 +27,19 @@ PRESETS = [
         "setup": FunctionSetup(
             methods=("ensemble", "fsvgd"), handles=GAP, knobs={"target.on_rows": 0, "method.alpha": 5.0}
         ),
+        "caption": "f-SVGD's curves open at the diamonds.",
         "text": "Drag the diamonds under f-SVGD. Its curves open where they lie; the ensemble does not see them.",
     },
     {
         "name": "SSGE's prior is too wide",
         "setup": FunctionSetup(methods=("fsvgd",), knobs={"method.prior": "ssge"}),
+        "caption": "With SSGE's prior the band is several times too wide.",
         "text": "On the left, the band is several times as wide as the dashed one.",
     },
     {
         "name": "Theory and shortcut: fw-SVGD and h-SVGD",
         "setup": FunctionSetup(methods=("fw", "hybrid"), width=20),
+        "caption": "Both repel as functions and keep the prior of weights.",
         "text": "Both repel as functions and keep the prior of weights. Change the Jacobian.",
     },
     {
@@ -45,6 +49,7 @@ PRESETS = [
             methods=("ensemble", "fw"),
             knobs={"method.jacobian": "shortcut", "method.link": "softmax"},
         ),
+        "caption": "Colour is doubt: fw-SVGD has more of it far outside.",
         "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },
 ]
@@ -76,8 +81,8 @@ HELP = (
     "chance. "
 )
 KEYS = (
-    "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **, .** choose a "
-    "diamond, **arrows** move it, **Delete** takes it away"
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
+    "in the figure (Tab): **, .** choose a diamond, **arrows** move it, **Delete** takes it away"
 )
 CSS = """<style>table.space {border-collapse: collapse; width: 100%; font-size: 14px}
 .space th {font-weight: 400; color: var(--mui-palette-text-secondary); text-align: right; vertical-align: bottom;

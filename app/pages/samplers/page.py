@@ -101,7 +101,7 @@ class Samplers(Live):
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.around += [*self.warnings, *foot, self.below, self.rungs]
+        self.lecture.around += [*self.warnings, *foot, self.below, self.rungs]
         self.main = [
             pmui.Column(
                 *self.warnings,
@@ -229,7 +229,7 @@ class Samplers(Live):
         self.course.draw(moments)
         self.masses.draw(moments)
         chain = next((one for one in moments if one.layers is not None), None)
-        self.rungs.visible = chain is not None and not self.look.lecture
+        self.rungs.visible = chain is not None and not self.lecture.on
         if chain is not None:
             self.draw_ladder(chain)
 

@@ -24,21 +24,25 @@ PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
+        "caption": "SVGD's band is narrow between the clusters, SMI's is wide.",
         "text": "SVGD's band is narrow between the clusters, SMI's is wide. Drag a point!",
     },
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
+        "caption": "With a hundred hidden units SVGD's band closes.",
         "text": "10,301 weights train slowly. See SVGD's band close between the clusters.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
+        "caption": "Five hidden units above, a hundred below.",
         "text": "The small network is above the large one. Compare SVGD's bands.",
     },
     {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
+        "caption": "MAP has no band. The ensemble's is the spread of its start.",
         "text": "MAP has no band. The ensemble's is only the spread of its start.",
     },
 ]
@@ -67,7 +71,7 @@ HELP = (
     "the paper's wave, whatever your data; hover a column's name to see what it is."
 )
 KEYS = (
-    "Keys: **Space** play or pause · **→** step · **R** train from scratch · "
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
     "in the figure (Tab): **← →** select a point"
 )
 # (head of a column, where its test points lie) of each of WAVE_REGIONS.
