@@ -72,7 +72,7 @@ class Collapse:
         self.lecture = Lecture(shell, self.tour, self._enlarge, on=talks)
         self.lecture.alone()
         self.keys = Keys(lambda key: self.lecture.keys().get(key, lambda: None)())
-        self.keys.param.watch(lambda event: self.lecture.show(), "height_of_window")
+        self.keys.param.watch(lambda event: self.post({"resized": True}), "height_of_window")
         rest = pmui.Column(
             self.key,
             pmui.FlexBox(*self.computing.widgets, self.exports, align_items="center"),
@@ -280,6 +280,8 @@ class Collapse:
         if "failed" in news and news["failed"][0] is self.requested:
             self._fail(news["failed"][1])
         self.arrived |= "arrived" in news
+        if "resized" in news and self.loaded:
+            self.lecture.show()
         if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
         self._draw_found()

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from app.pages.functions.parts import OWN, PRESETS
 from app.pages.functions.setup import MOST, PANELS, PAPER, FunctionSetup, all_knobs, shown, used_by
 from app.ui.groups import CHOOSE, Fold, dots, group
-from app.ui.knob_widgets import WIDTH, set_value, widget
+from app.ui.knob_widgets import SELECT, WIDTH, set_value, widget
 from stein_core import METHODS
 
 WIDTHS = [10, 20, 50]
@@ -69,7 +69,7 @@ class Controls:
             label="Methods", options={METHODS[name].label: name for name in shown()}, solid=False, **WIDTH
         )
         self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
-        self.width = pmui.Select(label="Units of both hidden layers", options=WIDTHS, size="small", **WIDTH)
+        self.width = pmui.Select(label="Units of both hidden layers", options=WIDTHS, **SELECT)
         self.width.param.watch(lambda event: moved(width=event.new), "value")
         self.knobs = {name: widget(knob, self.turn) for name, knob in all_knobs().items()}
         for name, label in WORDS.items():

@@ -97,19 +97,19 @@ class Samplers(Live):
             stylesheets=grid(330),
             sizing_mode="stretch_width",
         )
+        figures = pn.Column(self.below, self.rungs, sizing_mode="stretch_width", margin=0)
         foot = [
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.lecture.around += [*self.warnings, *foot, self.below, self.rungs]
+        self.lecture.around += [*self.warnings, *foot, figures]
         self.main = [
             pmui.Column(
                 *self.warnings,
                 *self.top(),
                 self.stage,
                 self.transport.row,
-                self.below,
-                self.rungs,
+                figures,
                 self.read_outs,
                 *foot,
                 sizing_mode="stretch_width",
@@ -229,7 +229,7 @@ class Samplers(Live):
         self.course.draw(moments)
         self.masses.draw(moments)
         chain = next((one for one in moments if one.layers is not None), None)
-        self.rungs.visible = chain is not None and not self.lecture.on
+        self.rungs.visible = chain is not None
         if chain is not None:
             self.draw_ladder(chain)
 

@@ -14,11 +14,11 @@ from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.setup import STEPS, WaveSetup, label_of
 from app.stage.training import Snapshot
 from app.ui.colours import GREY, Look, looks_of
-from app.ui.knob_widgets import WIDTH
+from app.ui.knob_widgets import SELECT
 from stein_core.experiments.wave import GRID
 
 NUTS = Look(GREY, GREY, "x")
-CHOICE = {"size": "small", **WIDTH}
+CHOICE = SELECT
 OWN = "Your own settings"
 PRESETS = [
     {
@@ -155,7 +155,8 @@ def _row(heads: list[tuple[str, str]], label: str, look: Look, readout: Readout,
 
 def number(value: float) -> str:
     """Return a log density as a short text; very low ones in powers of ten."""
-    return f"{value:,.1f}" if abs(value) < 1e4 else f"{value:.1e}"
+    text = f"{value:,.1f}" if abs(value) < 1e4 else f"{value:.1e}".replace("e+0", "e")
+    return text.replace("-", "−")
 
 
 def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:
