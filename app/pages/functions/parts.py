@@ -71,14 +71,14 @@ MARKS = {
     ),
 }
 HINT = {
-    False: "Drag a diamond on the axis, or a data point; double-click adds a diamond, Delete takes it away.",
-    True: "Drag a diamond in the plane; double-click adds one, Delete takes it away.",
+    False: "Drag a diamond on the axis, or a data point. Double-click to add a diamond, press Delete to delete it.",
+    True: "Drag a diamond in the plane. Double-click to add one, press Delete to delete it.",
 }
 HELP = (
-    "The exact band is the posterior of the infinitely wide network with the same prior and noise: f-SVGD's own target "
-    "with the NNGP prior, an approximation of the posterior of these weights. Disagreement is the mean over classes of "
-    "the standard deviation between members. AUROC says how well a score tells far points from test points; 0.5 is "
-    "chance. "
+    "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with the "
+    "NNGP prior. For the networks here it is an approximation. Disagreement is the standard deviation of a class "
+    "probability between members, averaged over classes. AUROC is the probability that a far point scores higher than a "
+    "test point; 0.5 is chance. "
 )
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "

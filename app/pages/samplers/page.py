@@ -41,8 +41,9 @@ TRAINING = (
 UNREAD = ("guide.width", "init.spread", "init.shift")  # a network has no such start
 SPEED = 20  # steps per frame at first
 HELP = (
-    "One dot is one z: the centre μ(z) of a normal with the sampler's σ, drawn as an ellipse. Arrows: the witness of "
-    "the discrepancy in two halves, the target's score and that of the noise. σ is not the posterior's sd."
+    "Each dot is the centre μ(z) of one noise draw z. Its ellipse has the sampler's standard deviation σ, which is not "
+    "the posterior's. The two kinds of arrows add up to the witness of the discrepancy: one comes from the target's score, "
+    "the other from the score of the noise."
 )
 
 
