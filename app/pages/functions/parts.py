@@ -75,10 +75,10 @@ HINT = {
     True: "Drag a diamond in the plane. Double-click to add one, press Delete to delete it.",
 }
 HELP = (
-    "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with the "
-    "NNGP prior. For the networks here it is an approximation. Disagreement is the standard deviation of a class "
-    "probability between members, averaged over classes. AUROC is the probability that a far point scores higher than a "
-    "test point; 0.5 is chance. "
+    "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with "
+    "the NNGP prior. For the networks here it is an approximation. Disagreement is the standard deviation of a class "
+    "probability between members, averaged over classes. AUROC is the probability that a far point scores higher than "
+    "a test point; 0.5 is chance. "
 )
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
