@@ -49,7 +49,7 @@ class NumberField(pn.viewable.Viewer):
             icon="remove", description=f"Less: {label}", on_click=lambda event: self._move(-1), **small
         )
         more = pmui.IconButton(icon="add", description=f"More: {label}", on_click=lambda event: self._move(1), **small)
-        self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **WIDTH)
+        self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **{**WIDTH, "margin": SELECT["margin"]})
         self.text.param.watch(lambda event: self._take(event.new), "value")
         self.param.watch(lambda event: self._show(), "value", onlychanged=False)
         self._show()
