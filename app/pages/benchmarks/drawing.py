@@ -37,7 +37,7 @@ CSS = """
 .track .ours { background: currentColor; border-radius: 1px; }
 .track .top { transform: translateY(-5px); opacity: .75; }
 .track .low { transform: translateY(5px); }
-.key { display: inline-flex; gap: 18px; align-items: center; font-size: 14px;
+.key { display: flex; flex-wrap: wrap; gap: 2px 18px; align-items: center; font-size: 14px;
   color: var(--mui-palette-text-secondary); }
 .key .track { width: 14px; height: 18px; display: inline-block; }
 .prose .plot { display: block; width: 100%; min-width: 560px; max-width: 780px; height: auto; }
@@ -97,14 +97,19 @@ def comparison_table(name: str, found: Sequence[Comparison]) -> str:
         note = f' title="{html.escape(one.note)}"' if one.note else ""
         lines.append(
             f"<tr{'' if one.row == before else ' class=first'}><td>{label}</td><td{note}>{html.escape(one.label)}"
-            f"{' *' * bool(one.note)}</td><td>{plus(one.published, one.published_error)}</td>"
-            f"<td>{plus(one.ours, one.error)}</td><td class='wide'>{intervals(one)}</td>"
-            f"<td{far}>{difference(one)}</td><td class='wide'>{one.runs}</td>"
+            f"{' *' * bool(one.note)}</td><td>{signed(plus(one.published, one.published_error))}</td>"
+            f"<td>{signed(plus(one.ours, one.error))}</td><td class='wide'>{intervals(one)}</td>"
+            f"<td{far}>{signed(difference(one))}</td><td class='wide'>{one.runs}</td>"
             f"<td class='wide'>{one.seconds:.1f}</td></tr>"
         )
         before = one.row
     notes = "".join(f"<p>* {html.escape(note)}</p>" for note in dict.fromkeys(one.note for one in found if one.note))
     return f'<div class="scroll"><table>{heads}{"".join(lines)}</table></div>{notes}'
+
+
+def signed(text: str) -> str:
+    """Return a number with a real minus."""
+    return text.replace("-", "−")
 
 
 def intervals(one: Comparison) -> str:

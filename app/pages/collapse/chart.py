@@ -144,6 +144,7 @@ class Chart:
         made, self.unit = self.figure, 2 if on else 1
         dress(made, self.unit)
         made.height = height if on else HEIGHT
+        made.legend[0].update(glyph_width=20 * self.unit, glyph_height=20 * self.unit)
         made.toolbar.visible = not on
         made.title.visible = not on
         self.text.text_font_size = f"{13 * self.unit}px"
