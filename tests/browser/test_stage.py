@@ -106,9 +106,9 @@ def test_the_legend_hides_marks_and_lights_arrows(open_tab):
     tab.page.wait_for_function("!location.search.includes('show=')")
 
 
-# Page -> what is ready, its stage, its sliders, and in the address: what the second and the first stop have.
+# Page -> what is ready, its stage, its sliders, the stops of its tour, and what only the second has in the address.
 LECTURES = {
-    "particles": ("window.steinlab?.frames > 0", "canvas.plot", ["alpha", "particles"], 12, "method.alpha=0.0"),
+    "particles": ("window.steinlab?.frames > 0", "canvas.plot", ["alpha", "particles"], 12, "method.particles=30"),
     "wave": ("window.steinwave?.pictures > 0", "canvas[role=application]", ["alpha", "particles"], 4, "width=100"),
     "functions": (
         "window.steinfunctions?.pictures > 0",
