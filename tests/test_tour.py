@@ -1,5 +1,10 @@
 """The tour of a page: its stops, their captions and what is said of them."""
 
+from types import SimpleNamespace
+
+import panel as pn
+
+from app.stage.lecture import Lecture
 from app.stage.setup import Setup
 from app.stage.tour import PROMPT, Tour
 from app.stage.transport import Transport
@@ -55,3 +60,43 @@ def test_a_turned_knob_takes_the_caption_away_and_keeps_the_place():
     assert "Where is one?" not in tour.text.object and "one, changed" in tour.text.object and tour.about.object == ""
     tour.move(1)
     assert "Where is two?" in tour.text.object
+
+
+def test_a_changed_stop_stays_changed_in_a_lecture_and_a_page_finds_its_stop():
+    tour = Tour(STOPS, lambda stop: [])
+    tour.find(1)
+    assert "Where is two?" in tour.text.object and tour.select.value == "2. two"
+    tour.find(-1)
+    tour.lecture(True)
+    assert "two, changed" in tour.text.object and "Where is two?" not in tour.text.object and tour.at == 1
+    tour.find(1)
+    assert "Where is two?" in tour.text.object
+
+
+def test_a_lecture_is_in_the_link_and_gives_every_component_its_place_back():
+    on, rest, problems = Lecture.of_query({"lecture": "on", "width": "100"})
+    assert (on, rest, problems) == (True, {"width": "100"}, [])
+    on, _, problems = Lecture.of_query({"lecture": "loud"})
+    assert not on and len(problems) == 1 and "loud" in problems[0]
+    seen, shell = [], SimpleNamespace(lecture=lambda on: seen.append(on))
+    talk, usual = Lecture(shell, Tour(STOPS, lambda stop: []), seen.append), pn.pane.HTML("")
+    talk.alone()
+    talk.around.append(usual)
+    assert talk.to_query("a=1") == "a=1" and not talk.tour.text.visible
+    talk.keys()["p"]()
+    assert talk.to_query("a=1") == "a=1&lecture=on" and talk.to_query("") == "lecture=on"
+    assert talk.tour.text.visible and talk.leave.visible and not usual.visible and seen == [True, True]
+    talk.keys()["right"]()
+    assert talk.tour.at == 0
+    talk.keys()["p"]()
+    assert usual.visible and not talk.tour.text.visible and "right" not in talk.keys()
+
+
+def test_a_lecture_shows_no_slider_that_its_methods_do_not_have():
+    made = Transport(lambda: None, lambda name, value: None, lambda event: None)
+    made.lecture(True)
+    for methods, alpha in ((("ksivi",), False), (("ksivi", "svgd"), True), (("svgd",), True)):
+        made.show({"setup": Setup(methods=methods)})
+        assert made.knobs["method.alpha"].visible == alpha and made.knobs["method.particles"].visible
+    made.lecture(False)
+    assert not any(knob.visible for knob in made.knobs.values())

@@ -208,7 +208,7 @@ class Location(Live):
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.around += [*self.warnings, *foot, self.axis]
+        self.lecture.around += [*self.warnings, *foot, self.axis]
         top = self.top(self.axis)
         self.main = [
             pmui.Column(

@@ -44,7 +44,7 @@ class Particles(Live):
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.around += [*self.warnings, *foot]
+        self.lecture.around += [*self.warnings, *foot]
         column = pmui.Column(
             *self.warnings,
             *self.top(),

@@ -29,6 +29,7 @@ CSS = """
 .halves a:hover { text-decoration: underline; }
 .halves small { float: right; margin-left: 8px; }
 .halves span { display: block; font-size: 13.5px; line-height: 1.4; opacity: .85; }
+@media (max-width: 700px) { .hero svg text { font-size: 20.5px; } }
 @media (max-width: 700px) { .hero { grid-template-columns: 1fr; } .hero h1 { font-size: 1.6rem; } }
 """
 WHAT = (

@@ -11,12 +11,12 @@ from app.server.limits import LIMITS
 from app.stage.session import FIRST_CAPACITY
 from app.stage.setup import Setup, all_knobs
 from app.ui.groups import Fold, group
-from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
+from app.ui.knob_widgets import SELECT, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
 from stein_core.knobs import Option
 from stein_core.spec import GROUPS, MAX_DRAWS, all_options
 
-CHOICE = {"size": "small", **WIDTH}
+CHOICE = SELECT
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")
 OPTIMISER = ("method.step_size",)
 START = ("init.", "guide.")  # of knobs that act at the next reset

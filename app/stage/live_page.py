@@ -18,6 +18,7 @@ from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.stage.choices import Choices
 from app.stage.hand_over import csv_of, runs_of
+from app.stage.lecture import QUIET, SWITCH, Lecture
 from app.stage.session import Session
 from app.stage.setup import Setup
 from app.stage.stage import ReadOuts, Stage
@@ -28,7 +29,6 @@ from stein_core import device_name
 
 PRESETS = json.loads((ASSETS / "presets.json").read_text())
 NOTHING = "none"  # what a link says when no mark is drawn
-QUIET = {"variant": "text", "size": "small", "margin": (8, 0), "height": 36}
 # Items with "·" between them, as in a legend.
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **←** back (playing from an earlier frame discards the later ones) · "
@@ -38,10 +38,10 @@ KEYS = (
 
 @dataclass(frozen=True)
 class Look:
-    """How a run is shown. show: names of a page's marks, in its order. lecture: the stage fills the screen."""
+    """How a run is shown. show: names of a page's marks, in its order. on: lecture mode."""
 
     show: tuple[str, ...]
-    lecture: bool = False
+    on: bool = False
 
 
 class Live:
@@ -54,7 +54,7 @@ class Live:
         presets: dicts of "name", "caption", "link" and "text": the tour.
         marks: name -> label of what can be drawn.
         drawn: names that are drawn at first.
-        around: components that a lecture does not show.
+        lecture: lecture mode; its `around` are components that it does not show.
     """
 
     plain: Setup
@@ -64,7 +64,7 @@ class Live:
 
     def __init__(self, shell, query: dict[str, str], view, problems: Iterable[str] = (), *first):
         of_look, query = link.split(self.look_fields(), query)
-        self.look, unseen = link.read(self.look_fields(), of_look, Look(tuple(self.drawn)))
+        look, unseen = link.read(self.look_fields(), of_look, Look(tuple(self.drawn)))
         setup, wrong = Setup.from_query(query, self.plain)
         problems = [*problems, *unseen.values(), *wrong]
         if unfit := self.unfit(setup):
@@ -73,19 +73,19 @@ class Live:
         self.shell = shell
         self.quiet = False  # True while the program sets widgets: their events are then not the user's
         self.step, self.rate = 0, 0.0
-        self.around: list = []
         self.transport = Transport(lambda: self.session, self.on_knob, self.toggle)
         self.stage = Stage(
             on_message=self.on_message,
             dark=shell.frame.dark_theme,
             marks=self.marks,
-            show={name: name in self.look.show for name in self.marks},
+            show={name: name in look.show for name in self.marks},
             slot=token_hex(8),
         )
         self.read_outs = ReadOuts(key=self.stage.slot, dark=shell.frame.dark_theme, sizing_mode="stretch_width")
         shell.frame.param.watch(self.darken, "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
         self.tour = Tour(self.presets, self.go)
+        self.lecture = Lecture(shell, self.tour, self._enlarge, self.transport.lecture, on=look.on)
         self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
         self.make_exports()
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
@@ -111,7 +111,7 @@ class Live:
             return tuple(name for name in cls.marks if name in chosen)
 
         show = link.Field("show", parse, lambda show: link.text_of(show) or NOTHING)
-        return show, link.switch("lecture", "lecture in the link", ("off", "on"))
+        return show, SWITCH
 
     def unfit(self, setup: Setup) -> str:
         """Say what of a link this page cannot show, or return ""."""
@@ -131,12 +131,6 @@ class Live:
         table = pmui.FileDownload(
             label="Data as CSV", callback=lambda: csv_of(self.session), filename="steinlab.csv", **QUIET
         )
-        self.talk = pmui.Button(
-            label="Lecture (P)", icon="slideshow", on_click=lambda event: self.lecture(not self.look.lecture), **QUIET
-        )
-        self.leave = pmui.IconButton(
-            icon="close", description="Leave the lecture (P)", on_click=lambda event: self.lecture(False), visible=False
-        )
         check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **QUIET)
         self.exports = pmui.FlexBox(self.fit, export, table, check, align_items="center", margin=0)
 
@@ -147,12 +141,7 @@ class Live:
 
     def top(self, *more) -> list:
         """Return what stands over the stage: the caption, the tour, and what else a page has."""
-        self.around += [self.tour.select, self.tour.about, self.talk]
-        row = pmui.FlexBox(
-            self.tour.text, *more, self.tour.before, self.tour.select, self.tour.after, self.talk, self.leave,
-            align_items="center", sizing_mode="stretch_width", margin=0,
-        )  # fmt: skip
-        return [row, self.tour.about]
+        return [self.lecture.row(*more), self.tour.about]
 
     def darken(self, event):
         """Use the dark theme, or the light one."""
@@ -161,13 +150,11 @@ class Live:
     # ---- what the shell asks
 
     def show(self):
-        if self.look.lecture:
-            self.lecture(True)
+        self.lecture.show()
         self.session.wake()
 
     def hide(self):
-        if self.look.lecture:
-            self.shell.lecture(False)
+        self.lecture.hide()
         self.session.sleep()
 
     def refresh(self):
@@ -181,7 +168,7 @@ class Live:
 
     def link_of(self, setup: Setup) -> str:
         """Return the link of `setup`, with the names of what is drawn if they differ from the default."""
-        look = Look(tuple(name for name in self.marks if self.stage.show.get(name)), self.look.lecture)
+        look = Look(tuple(name for name in self.marks if self.stage.show.get(name)), self.lecture.on)
         of_look = link.write(self.look_fields(), look, Look(tuple(self.drawn)))
         return setup.to_query(self.plain) + f"&{of_look}" * bool(of_look)
 
@@ -198,27 +185,18 @@ class Live:
         elif "remove" in message:
             self.session.remove(message["remove"])
         elif "key" in message:
-            talking = self.look.lecture
             {
                 "space": self.toggle,
-                "right": (lambda: self.tour.move(1)) if talking else self.session.step,
-                "left": (lambda: self.tour.move(-1)) if talking else self.session.back,
+                "right": self.session.step,
+                "left": self.session.back,
                 "r": self.session.reset,
-                "p": lambda: self.lecture(not talking),
                 "up": lambda: self.transport.faster(1),
                 "down": lambda: self.transport.faster(-1),
+                **self.lecture.keys(),
             }[message["key"]]()
 
-    def lecture(self, on: bool):
-        """Let the stage fill the screen, with text and lines of twice the size, or not."""
-        self.look = Look(self.look.show, on)
+    def _enlarge(self, on: bool):
         self.stage.lecture = on
-        self.transport.lecture(on)
-        self.tour.lecture(on)
-        self.leave.visible = on
-        for each in self.around:
-            each.visible = not on
-        self.shell.lecture(on)
 
     def toggle(self, event=None):
         self.session.toggle()

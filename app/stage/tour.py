@@ -28,7 +28,7 @@ class Tour:
 
     def __init__(self, stops: Sequence[dict], go: Callable[[dict], list[str]]):
         self.stops, self.go, self.large = stops, go, False
-        self.at, self.said = -1, ()
+        self.at, self.said, self.stale = -1, (), False
         names = [PROMPT, *(f"{i}. {stop['name']}" for i, stop in enumerate(stops, 1))]
         self.select = pmui.Select(
             label=f"Tour of {len(stops)} stops", options=names, value=PROMPT, size="small", width=220, margin=(4, 4)
@@ -52,14 +52,21 @@ class Tour:
         """Open a stop; -1 is none, and changes nothing but the caption."""
         if index == self.at:
             return
-        self.at = index
+        self.at, self.stale = index, False
         self.said = tuple(self.go(self.stops[index])) if index >= 0 else ()
         self.show()
 
     def at_stop(self, index: int) -> None:
         """Say that what runs is this stop, without opening it."""
-        self.at = index
+        self.at, self.stale = index, False
         self.show()
+
+    def find(self, index: int) -> None:
+        """Say which stop is shown; -1 is none, and the place in the tour stays."""
+        if index >= 0:
+            self.at_stop(index)
+        else:
+            self.changed()
 
     def leave(self) -> None:
         """What is shown is no stop any more."""
@@ -67,6 +74,7 @@ class Tour:
 
     def changed(self) -> None:
         """Take the caption away: a knob was turned, and it may no longer be true. The place in the tour stays."""
+        self.stale = True
         if self.at >= 0:
             name = html.escape(self.stops[self.at]["name"])
             self._write(f"{name}, changed")
@@ -87,6 +95,8 @@ class Tour:
         if self.at < 0:
             self.text.object = self.about.object = ""
             return
+        if self.stale:
+            return self.changed()
         stop = self.stops[self.at]
         about = html.escape(" ".join([stop["text"], *self.said]))  # this server may allow less than the stop asks for
         self._write(coloured(stop["caption"]))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import panel_material_ui as pmui
 
+from app.stage.transport import lecture_knobs
 from app.ui.job_bar import MIDDLE, TEXT
+from app.ui.knob_widgets import set_value
+from stein_core import Knob
 
 ROUND = {"width": "52px", "height": "52px", "boxShadow": "none !important"}
+
+LARGE = {"width": "80px", "height": "80px", "& *": {"fontSize": "40px !important"}}
 
 
 class Transport:
@@ -21,6 +27,9 @@ class Transport:
         speed: speed(steps) is called with the steps per frame that are allowed.
         paces: what may be allowed.
         first: what is allowed at first.
+        known: the knobs of the page by name.
+        on_knob: on_knob(name, value) is called for a knob that was moved here.
+        most: particles that the page allows.
     """
 
     def __init__(
@@ -31,7 +40,13 @@ class Transport:
         speed: Callable[[int], None],
         paces: list[int],
         first: int,
+        known: Mapping[str, Knob],
+        on_knob: Callable[[str, Any], Any],
+        most: int,
     ):
+        self.known, self.quiet = known, False
+        self.knobs = lecture_knobs(known, lambda name, value: self.quiet or on_knob(name, value))
+        self.knobs["method.particles"].end = most
         self.play = pmui.Fab(
             label="Pause",
             icon="pause",
@@ -50,9 +65,32 @@ class Transport:
         self.reading = pmui.Typography(
             "", variant="body2", margin=(4, 8), width=300, sx={"fontVariantNumeric": "tabular-nums"}, **MIDDLE
         )
+        self.plain = (anew, one, pace, self.reading)
         self.panel = pmui.FlexBox(
-            anew, self.play, one, pace, self.reading, align_items="center", justify_content="center"
-        )
+            anew, self.play, one, pace, self.reading, *self.knobs.values(),
+            align_items="center", justify_content="center",
+        )  # fmt: skip
+
+    def lecture(self, on: bool) -> None:
+        """Show what a lecture needs, or what a page does."""
+        for each in self.plain:
+            each.visible = not on
+        for each in self.knobs.values():
+            each.visible = on
+        self.play.sx = {**ROUND, **LARGE} if on else ROUND
+
+    def turn(self, value: Callable[[str], Any]) -> None:
+        """Set the sliders of the lecture without telling the page.
+
+        Args:
+            value: value(name) is what the knob of this name has.
+        """
+        self.quiet = True
+        try:
+            for name, made in self.knobs.items():
+                set_value(made, self.known[name], value(name))
+        finally:
+            self.quiet = False
 
     def show(self, playing: bool) -> None:
         """Offer Pause, or Play."""

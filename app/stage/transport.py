@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import panel as pn
 import panel_material_ui as pmui
 
-from app.stage.setup import all_knobs
+from app.stage.setup import CAPACITY, all_knobs
 from app.ui.knob_widgets import set_value, widget
+from stein_core import Knob
 
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 QUIET = {"variant": "text", "margin": (4, 2), "height": 40}
@@ -28,6 +29,19 @@ STICKY = """@media (max-width: 600px) {
   :host { position: sticky; bottom: 0; z-index: 3; background: var(--mui-palette-background-default, Canvas) }
 }"""
 LECTURE_KNOBS = ("method.alpha", "method.particles")
+
+
+def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
+    """Make the sliders of a lecture, hidden at first.
+
+    Args:
+        known: the knobs of the page by name.
+        on_knob: on_knob(name, value) is called for each move.
+    """
+    made = {name: widget(known[name], on_knob) for name in LECTURE_KNOBS}
+    for each in made.values():
+        each.param.update(visible=False, sx=LARGE, margin=(0, 24), styles={"flex": "1 1 200px", "max-width": "460px"})
+    return made
 
 
 class Transport:
@@ -66,17 +80,15 @@ class Transport:
             value=0,
             show_value=False,
             margin=(0, 16),
-            styles={"flex": "1 1 160px"},
+            styles={"flex": "1 1 120px"},
             sx=BELOW,
         )
         self.rewind.param.watch(lambda event: self.quiet or session().rewind(event.new), "value")
         self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 12))
         self.speed.param.watch(lambda event: session().speed(event.new), "value")
-        self.knobs = {name: widget(all_knobs()[name], on_knob) for name in LECTURE_KNOBS}
-        for made in self.knobs.values():
-            made.param.update(
-                visible=False, sx=LARGE, margin=(0, 24), styles={"flex": "1 1 200px", "max-width": "460px"}
-            )
+        self.knobs = lecture_knobs(all_knobs(), on_knob)
+        self.used: set[str] = set(LECTURE_KNOBS)
+        self.large = False
         self.plain = (self.reset, self.back, self.step, self.rewind, self.speed)
         self.row = pn.FlexBox(
             self.reset, self.back, self.play, self.step, self.rewind, self.speed, *self.knobs.values(),
@@ -88,9 +100,13 @@ class Transport:
         """Show what a lecture needs, or what a page does."""
         for made in self.plain:
             made.visible = not on
-        for made in self.knobs.values():
-            made.visible = on
+        self.large = on
+        self._show_knobs()
         self.play.param.update(sx=LECTURE_PLAY if on else PLAY, height=80 if on else 52, width=190 if on else 124)
+
+    def _show_knobs(self):
+        for name, made in self.knobs.items():
+            made.visible = self.large and name in self.used
 
     def faster(self, by: int) -> None:
         """Go to the next speed (1), or to the one before (-1)."""
@@ -107,6 +123,10 @@ class Transport:
             self.rewind.param.update(end=max(length - 1, 1), value=position)
         if "step" in news:
             self.rewind.value_label = f"step {news['step']:,}"  # its own number counts frames
+        if "setup" in news:
+            setup = news["setup"]
+            self.used = {name for method in setup.methods for name in setup.spec(method, CAPACITY).knobs()}
+            self._show_knobs()
         for name, made in self.knobs.items():
             knob = all_knobs()[name]
             if "setup" in news:  # which does not mention a knob that has its default

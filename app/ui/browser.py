@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import param
 from panel.custom import JSComponent
 
-from app.server.messages import CheckedMessages, flag, text
+from app.server.messages import CheckedMessages, flag, one_of, text, whole
 
 HERE = Path(__file__).parent
 
@@ -67,3 +68,27 @@ class Arrival(JSComponent):
 
     def _handle_msg(self, data) -> None:
         self.arrived()
+
+
+class Keys(CheckedMessages, JSComponent):
+    """Hear the keys of the lecture while a page without a stage is on screen. Invisible.
+
+    Args:
+        on_key: gets "p" (for Escape too), "left" or "right".
+    """
+
+    lecture = param.Boolean(default=False, doc="Arrows and Escape count too.")
+    height_of_window = param.Integer(default=720, doc="In pixels; the browser tells.")
+
+    schemas = ({"key": one_of("p", "left", "right")}, {"height": whole})
+    _esm = (HERE / "keys.js").read_text()
+
+    def __init__(self, on_key: Callable[[str], None], **params):
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
+        self.on_key = on_key
+
+    def handle_message(self, data) -> None:
+        if "key" in data:
+            self.on_key(data["key"])
+        else:
+            self.height_of_window = min(max(data["height"], 320), 4000)

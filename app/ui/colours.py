@@ -66,9 +66,9 @@ def mapper(dark: bool = False) -> CategoricalColorMapper:
     return CategoricalColorMapper(factors=[*known], palette=palette, nan_color=GREY)
 
 
-def dress(figure: Model) -> None:
-    """Give a Bokeh figure the text sizes of the app, and nothing slanted."""
-    axis, label = f"{TYPE['axis']}px", f"{TYPE['label']}px"
+def dress(figure: Model, unit: int = 1) -> None:
+    """Give a Bokeh figure the text sizes of the app, times `unit`, and nothing slanted."""
+    axis, label = f"{TYPE['axis'] * unit}px", f"{TYPE['label'] * unit}px"
     figure.title.text_font_size, figure.title.text_font_style = label, "bold"
     figure.axis.axis_label_text_font_style = "normal"
     figure.axis.axis_label_text_font_size, figure.axis.major_label_text_font_size = label, axis

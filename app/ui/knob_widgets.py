@@ -13,6 +13,7 @@ from app.server.limits import LIMITS
 from stein_core import Knob
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
+SELECT = {"size": "small", **WIDTH, "margin": (10, 8, 4, 8)}  # room for the label on its rim
 CHIPS = {  # of a MultiChoice: outlined, for a filled button is what one presses
     "& .MuiChip-root": {
         "backgroundColor": "transparent",
@@ -48,7 +49,7 @@ class NumberField(pn.viewable.Viewer):
             icon="remove", description=f"Less: {label}", on_click=lambda event: self._move(-1), **small
         )
         more = pmui.IconButton(icon="add", description=f"More: {label}", on_click=lambda event: self._move(1), **small)
-        self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **WIDTH)
+        self._row = pmui.Row(self.text, less, more, visible=self.param.visible, **{**WIDTH, "margin": SELECT["margin"]})
         self.text.param.watch(lambda event: self._take(event.new), "value")
         self.param.watch(lambda event: self._show(), "value", onlychanged=False)
         self._show()
@@ -104,7 +105,7 @@ def widget(knob: Knob, on_knob: Callable[[str, Any], None], kit=pmui):
     shared = {"label" if kit is pmui else "name": label, "value": knob.default, **WIDTH}
     if knob.choices is not None:
         options = {entry.label: entry.name for entry in knob.choices.entries()}
-        made = kit.Select(options=options, description=knob.help, **shared, **{"size": "small"} if kit is pmui else {})
+        made = kit.Select(options=options, description=knob.help, **{**shared, **(SELECT if kit is pmui else {})})
     elif knob.scale in ("log", "log0"):
         made = kit.DiscreteSlider(options=_stops(knob, knob.default), formatter="%.4g", **shared)
     elif knob.scale == "integer":

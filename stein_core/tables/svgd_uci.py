@@ -28,7 +28,7 @@ KNOBS = {
     "target.batch": 100,
 }
 DIFFERS = (
-    "The paper does not say how many steps it took; its times differ by set, so 2,000 and 10,000 stand here.",
+    "The paper does not say how many steps it took, and its times differ by set. We show 2,000 and 10,000 steps.",
     "Rows of a mini-batch are drawn with replacement; the authors' code takes them in turn.",
     "The published log-likelihood has a precision fitted to held-out errors, as the code does. `LL inferred` has the "
     "precision that is inferred with the weights.",

@@ -106,28 +106,48 @@ def test_the_legend_hides_marks_and_lights_arrows(open_tab):
     tab.page.wait_for_function("!location.search.includes('show=')")
 
 
-def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab):
-    tab = open_tab("?page=particles")
-    tab.page.get_by_text("Who keeps the arms?").first.wait_for()
+# Page -> what is ready, its stage, its sliders, the stops of its tour, and what only the second has in the address.
+LECTURES = {
+    "particles": ("window.steinlab?.frames > 0", "canvas.plot", ["alpha", "particles"], 12, "method.particles=30"),
+    "wave": ("window.steinwave?.pictures > 0", "canvas[role=application]", ["alpha", "particles"], 4, "width=100"),
+    "functions": (
+        "window.steinfunctions?.pictures > 0",
+        "canvas[role=application]",
+        ["alpha", "particles"],
+        5,
+        "methods=ens",
+    ),
+    "collapse": ("true", ".bk-Figure", [], 8, "methods=svgd"),
+}
+
+
+@pytest.mark.parametrize("page", LECTURES)
+def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab, page):
+    ready, stage, dials, stops, second = LECTURES[page]
+    tab = open_tab(f"?page={page}", ready)
+    stage = tab.page.locator(stage).first
+    stage.wait_for()
     bar, caption = tab.page.get_by_role("banner"), tab.page.locator(".caption.lecture")
-    small = tab.page.locator("canvas.plot").first.bounding_box()
+    small = stage.bounding_box()
     tab.page.keyboard.press("p")
     caption.wait_for()
     bar.wait_for(state="hidden")
     tab.page.wait_for_url("**lecture=on*")
     tab.wait(f"document.querySelector('body') && innerHeight > 0 && {small['width']} > 0")
-    large = tab.page.locator("canvas.plot").first.bounding_box()
-    assert large["width"] > 1.2 * small["width"] and large["y"] + large["height"] < 720
+    tab.page.wait_for_timeout(1000)  # it is laid out once the bar is gone
+    large = stage.bounding_box()
+    assert large["width"] > 1.2 * small["width"] and large["y"] + large["height"] <= 720
+    assert tab.page.evaluate("document.documentElement.scrollHeight <= innerHeight + 8")
     sliders = [s.get_attribute("aria-label") for s in tab.page.get_by_role("slider").all() if s.is_visible()]
-    assert sliders == ["alpha", "particles"]
+    assert sliders == dials
     tab.page.keyboard.press("ArrowRight")
-    caption.filter(has_text="2 / 12").wait_for()
-    tab.page.wait_for_url("**method.alpha=0.0*")
+    caption.filter(has_text=f"2 / {stops}").wait_for()
+    tab.page.wait_for_url(f"**{second}*")
     tab.page.keyboard.press("ArrowLeft")
-    caption.filter(has_text="1 / 12").wait_for()
-    tab.page.wait_for_url("**target=banana*lecture=on*")
-    again = open_tab(tab.page.url[len(tab.server.url) :])  # the link opens the lecture, at its stop
-    again.page.locator(".caption.lecture").filter(has_text="1 / 12").wait_for()
+    caption.filter(has_text=f"1 / {stops}").wait_for()
+    tab.page.wait_for_function(f"!location.search.includes('{second}') && location.search.includes('lecture=on')")
+    again = open_tab(tab.page.url[len(tab.server.url) :], ready)  # the link opens the lecture, at its stop
+    again.page.locator(".caption.lecture").filter(has_text=f"1 / {stops}").wait_for()
     tab.page.keyboard.press("Escape")
     bar.wait_for()
     tab.page.wait_for_function("!location.search.includes('lecture')")

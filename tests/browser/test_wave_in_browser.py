@@ -239,6 +239,7 @@ def test_a_key_at_the_first_picture_counts_although_the_page_is_not_complete(ope
 
 def test_keys_and_exports(open_wave):
     tab = open_wave()
+    tab.wait(f"{PANEL}('svgd').mean.length > 0")  # compiled, too
     tab.page.keyboard.press("Space")
     tab.button("Play").wait_for()
     tab.page.wait_for_url("**steps=*")

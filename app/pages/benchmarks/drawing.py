@@ -39,7 +39,7 @@ CSS = """
 .track .ours { background: currentColor; border-radius: 1px; }
 .track .top { transform: translateY(-5px); opacity: .75; }
 .track .low { transform: translateY(5px); }
-.key { display: inline-flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; font-size: 14px;
+.key { display: flex; flex-wrap: wrap; gap: 2px 18px; align-items: center; font-size: 14px;
   color: var(--mui-palette-text-secondary); }
 .key .track { width: 14px; height: 18px; display: inline-block; }
 .prose .plot { display: block; width: 100%; min-width: 560px; max-width: 780px; height: auto; }
@@ -109,9 +109,9 @@ def comparison_table(name: str, found: Sequence[Comparison]) -> str:
         note = f' title="{html.escape(one.note)}"' if one.note else ""
         lines.append(
             f"<tr{'' if one.row == before else ' class=first'}><td>{label}</td><td{note}>{html.escape(one.label)}"
-            f"{' *' * bool(one.note)}</td><td>{plus(one.published, one.published_error)}</td>"
+            f"{' *' * bool(one.note)}</td><td>{signed(plus(one.published, one.published_error))}</td>"
             f"<td>{clickable(one, known.get((one.row, one.cells)))}</td><td class='wide'>{intervals(one)}</td>"
-            f"<td{far}>{difference(one)}</td><td class='wide'>{one.runs}</td>"
+            f"<td{far}>{signed(difference(one))}</td><td class='wide'>{one.runs}</td>"
             f"<td class='wide'>{one.seconds:.1f}</td></tr>"
         )
         before = one.row
@@ -121,12 +121,17 @@ def comparison_table(name: str, found: Sequence[Comparison]) -> str:
 
 def clickable(one: Comparison, live: Live | None) -> str:
     """Return our value as a link: to the page that runs its cell, or to the button that computes the cell again."""
-    value = plus(one.ours, one.error)
+    value = signed(plus(one.ours, one.error))
     if live is None:
         return value
     title = live.why or "See this run live, with the first seed or split."
     mark = "" if live.why else ' <span aria-hidden="true">&#9654;</span>'
     return f'<a href="{html.escape(live.link)}" title="{html.escape(title)}">{value}{mark}</a>'
+
+
+def signed(text: str) -> str:
+    """Return a number with a real minus."""
+    return text.replace("-", "−")
 
 
 def intervals(one: Comparison) -> str:

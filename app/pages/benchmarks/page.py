@@ -20,7 +20,7 @@ from app.ui.text import Text
 from stein_core.errors import unknown
 from stein_core.tables import TABLES
 
-SIZE = {"size": "small", "margin": (4, 8), "width": 260}
+SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 260}
 ALL = "all"
 FIRST = "svgd_uci"  # the table of a bare link
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}

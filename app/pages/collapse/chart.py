@@ -28,6 +28,7 @@ PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of R
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}
 TOOLTIP = """<div style="font-size: 13px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
+HEIGHT = 430
 POINTS = (
     "x",
     "y",
@@ -59,7 +60,7 @@ class Chart:
     """
 
     def __init__(self, log: bool, chosen: Callable[[Point], None], dark: bool = False):
-        self.log, self.chosen = log, chosen
+        self.log, self.chosen, self.unit = log, chosen, 1
         self.names, self.order, self.looks, self.axis = {}, {}, {}, "dim"
         self.shown: list[Point] = []
         self.points = ColumnDataSource({name: [] for name in POINTS})
@@ -74,7 +75,7 @@ class Chart:
     def _figure(self, dark: bool):
         colour = {"field": "colour", "transform": mapper(dark)}
         made = figure(
-            height=430,
+            height=HEIGHT,
             sizing_mode="stretch_width",
             x_axis_type="log",
             y_axis_type="log" if self.log else "linear",
@@ -97,7 +98,7 @@ class Chart:
         made.multi_line(
             "xs", "ys", source=self.lines, line_color=colour, line_dash="dash", line_width="width", line_alpha=0.9
         )
-        made.text(
+        self.text = made.text(
             "x",
             "y",
             "text",
@@ -106,7 +107,7 @@ class Chart:
             text_baseline="bottom",
             text_color=GREY,
             text_font_size="13px",
-        )
+        ).glyph
         bars = made.segment("x", "low", "x", "high", source=self.points, line_color=colour, line_width=2)
         dots = made.scatter(
             "x",
@@ -120,6 +121,7 @@ class Chart:
             line_width=1.8,
             legend_field="label",
         )
+        self.bars, self.dots = bars.glyph, dots.glyph
         for drawn in (bars, dots):
             drawn.nonselection_glyph = drawn.selection_glyph = None
         made.scatter("x", "y", source=self.ring, size=20, fill_color=None, line_color=GREY, line_width=2)
@@ -137,6 +139,23 @@ class Chart:
         dress(made)
         return made
 
+    def enlarge(self, on: bool, height: int) -> None:
+        """Give text, lines and marks twice the size and the figure this height in pixels, or not. Then call `show`."""
+        made, self.unit = self.figure, 2 if on else 1
+        dress(made, self.unit)
+        made.height = height if on else HEIGHT
+        made.legend[0].update(glyph_width=20 * self.unit, glyph_height=20 * self.unit)
+        made.toolbar.visible = not on
+        made.title.visible = not on
+        self.text.text_font_size = f"{13 * self.unit}px"
+        self.bars.line_width, self.dots.line_width = 2 * self.unit, 1.8 * self.unit
+        self._columns()
+
+    def _columns(self):
+        """Lay the legend out."""
+        widest = max(map(len, self.names.values()), default=10)
+        self.figure.legend[0].ncols = max(1, min(4, 88 // self.unit // (widest + 6)))
+
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
         """Prepare for another grid or view. The figure is empty until `show`."""
         self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
@@ -147,8 +166,7 @@ class Chart:
         places = sorted({place(axis, d, n) for d in grid.dims for n in grid.particles})
         made.xaxis[0].ticker.ticks = places
         self.width = np.log(places[-1] / places[0]) or 1.0
-        widest = max(map(len, self.names.values()), default=10)
-        made.legend[0].ncols = max(1, min(4, 88 // (widest + 6)))
+        self._columns()
         means = RESVGD if quantity == "mean_location" and (axis, grid.target) in PUBLISHED else {}
         self.published.data = {"x": [place(axis, d, 20) for d in means], "y": list(means.values())}
         self.named.visible = bool(means)
@@ -206,7 +224,7 @@ class Chart:
                 colour=colour,
                 marker="x" if point.stopped == "diverged" else marker,
                 fill=0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0,
-                size=13 if point.shipped else 8,
+                size=self.unit * (13 if point.shipped else 8),
                 label=self.names[point.series],
                 d=point.d,
                 n=point.n,
@@ -228,7 +246,8 @@ class Chart:
             "colour": [self.looks[c.series].colour if c.series else GREY for c in lines]
             + [self.looks[s].colour for s, _, _ in joined],
             "dash": [DASHES[c.kind] for c in lines] + ["dotted"] * len(joined),
-            "width": [2.0 if c.series or c.kind == "exact" else 1.5 for c in lines] + [1.0] * len(joined),
+            "width": [self.unit * (2.0 if c.series or c.kind == "exact" else 1.5) for c in lines]
+            + [1.0 * self.unit] * len(joined),
         }
         bands = [c for c in curves if c.kind == "band"]
         self.band.data = {

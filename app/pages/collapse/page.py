@@ -14,6 +14,7 @@ from app.pages.collapse.computing import Computing
 from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
 from app.pages.collapse.looking import Looking
+from app.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, OWN, PRESS, STOPS
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
 from app.pages.collapse.settings import CHOICE, Settings
@@ -21,34 +22,17 @@ from app.server.background import in_background
 from app.server.jobs import store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
-from app.ui.browser import Arrival
+from app.stage.lecture import Lecture
+from app.stage.tour import Tour
+from app.ui.browser import Arrival, Keys
 from app.ui.colours import darken
 from app.ui.groups import group
 from app.ui.job_bar import MIDDLE, TEXT
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from stein_core.sweep.keys import is_complete
 
-DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
-OWN = "Your own settings"
-PRESS = "If points are missing, press the button above to compute them."
-HINT = "Click a point to open its run."
-MARKS = (
-    ("line", "exact law"),
-    ("dashed", "limit by Ba et al."),
-    ("dotted", "joins points without a law"),
-    ("pale mark", "shipped, {made}"),
-    ("full mark", "computed here"),
-    ("hollow mark", "not converged"),
-    ("cross", "diverged"),
-    ("bar", "± 1 sd over seeds (two seeds: both values)"),
-)
-GREY = {  # what is grey, by the tab
-    "Variance": (("dash and dot", "exact variance"),),
-    "Frobenius distance": (("dash and dot", "n exact draws"),),
-    "Mean location": (("pale", "± 2 sd of the mean of n exact draws"),),
-    "Stein trace": (("dash and dot", "exact draws of any target"),),
-    "Near-orthogonality": (),
-}
+WIDE = {"sizing_mode": "stretch_width"}
+ABOVE = 112  # pixels of a lecture over the chart: a caption of two lines
 
 
 class Collapse:
@@ -68,16 +52,15 @@ class Collapse:
         # News may overtake a page on its way to the browser, and Panel drops changes until the document is loaded.
         self.arrived = self.loaded = False
         self.post = Mailbox(soon(pn.state.curdoc), self.on_news)
+        talks, query, unread = Lecture.of_query(query)
         self.grid, self.axis, self.quantity, problems = read_link(query)
+        problems = [*unread, *problems]
         self._make_controls()
         self.replay = Replay(shell.frame.dark_theme)
         # Both are there from the start: see app/ui/guard_layout.js.
         self.charts = {log: Chart(log, self._open, shell.frame.dark_theme) for log in (True, False)}
         self.panes = {
-            log: pmui.Column(
-                pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0),
-                sizing_mode="stretch_width",
-            )
+            log: pmui.Column(pn.pane.Bokeh(chart.figure, sizing_mode="stretch_width", margin=0), **WIDE)
             for log, chart in self.charts.items()
         }
         warning = pmui.Alert(
@@ -85,20 +68,32 @@ class Collapse:
         )
         self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
         self.sidebar = [group("Question", self.preset, line=False), *self.settings.groups]
+        self.tour = Tour(STOPS, lambda stop: self._load_preset(stop["name"]) or [])
+        self.lecture = Lecture(shell, self.tour, self._enlarge, on=talks)
+        self.lecture.alone()
+        self.keys = Keys(lambda key: self.lecture.keys().get(key, lambda: None)())
+        self.keys.param.watch(lambda event: self.post({"resized": True}), "height_of_window")
+        rest = pmui.Column(
+            self.key,
+            pmui.FlexBox(*self.computing.widgets, self.exports, align_items="center"),
+            self.about,
+            self.shows,
+            self.hint,
+            self.replay.panel,
+            margin=0,
+            **WIDE,
+        )
+        self.lecture.around += [self.sentence, self.looking.panel, rest]
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.damaged,
                 self.error,
-                self.sentence,
+                self.lecture.row(self.sentence),
                 self.looking.panel,
                 *self.panes.values(),
-                self.key,
-                pmui.FlexBox(*self.computing.widgets, self.exports, align_items="center"),
-                self.about,
-                self.shows,
-                self.hint,
-                self.replay.panel,
+                rest,
+                self.keys,
                 Arrival(lambda: self.post({"arrived": True})),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
@@ -108,6 +103,12 @@ class Collapse:
         self._show_settings()
         self._redraw()
         pn.state.on_session_destroyed(lambda context: self._leave())
+
+    def _enlarge(self, on: bool):
+        self.keys.lecture = on
+        for chart in self.charts.values():
+            chart.enlarge(on, self.keys.height_of_window - ABOVE)
+        self._draw()
 
     def _darken(self, event):
         for chart in self.charts.values():
@@ -136,7 +137,7 @@ class Collapse:
             align_items="center",
         )
         self.hint = pmui.Typography(
-            HINT, variant="caption", color="text.secondary", sizing_mode="stretch_width", margin=(0, 10)
+            f"{HINT} {KEYS}", variant="caption", color="text.secondary", sizing_mode="stretch_width", margin=(0, 10)
         )
         self.key = legend_pane()
         self.computing = Computing(lambda: (self.grid, self.recipes), self._show_job, self._fail)
@@ -152,10 +153,12 @@ class Collapse:
 
     def show(self):
         self.loaded = True
+        self.lecture.show()
         self._draw_found()
 
     def hide(self):
-        """Do nothing: a sweep goes on while another page is shown."""
+        """Give the bar back. A sweep goes on while another page is shown."""
+        self.lecture.hide()
 
     def refresh(self):
         """Draw new rows, at most twice a second, however fast they are computed."""
@@ -169,7 +172,7 @@ class Collapse:
         self.replay.refresh()
 
     def link(self) -> str:
-        return write_link(self.grid, self.axis, self.quantity)
+        return self.lecture.to_query(write_link(self.grid, self.axis, self.quantity))
 
     # ---- from the user
 
@@ -216,6 +219,7 @@ class Collapse:
         self.key.object = legend(*marks, *GREY[QUANTITIES[self.quantity][0]])
         shown = presets().get((self.grid, self.axis, self.quantity))
         self.preset.value = shown["name"] if shown else OWN
+        self.tour.find(PRESETS.index(shown) if shown else -1)
         self.sentence.object = coloured(shown["see"] if shown else "")
         self.about.object = shown["text"] if shown else "" if self.grid.refusal() else PRESS
         self.quiet = False
@@ -276,6 +280,8 @@ class Collapse:
         if "failed" in news and news["failed"][0] is self.requested:
             self._fail(news["failed"][1])
         self.arrived |= "arrived" in news
+        if "resized" in news and self.loaded:
+            self.lecture.show()
         if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
         self._draw_found()

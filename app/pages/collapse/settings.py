@@ -9,10 +9,10 @@ import panel_material_ui as pmui
 
 from app.pages.collapse.grid import Grid, other_knobs, text_of, value_of
 from app.ui.groups import CHIPS, Fold, dots, group
-from app.ui.knob_widgets import WIDTH, set_value, widget
+from app.ui.knob_widgets import SELECT, WIDTH, set_value, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
 
-CHOICE = {"size": "small", **WIDTH}
+CHOICE = SELECT
 COST = "A step of resampled SVGD is a whole round: step s costs as much as s steps of SVGD, at most 250."
 
 

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from app.pages.functions.parts import OWN, PRESETS
 from app.pages.functions.setup import MOST, PANELS, PAPER, FunctionSetup, all_knobs, shown, used_by
 from app.ui.groups import CHOOSE, Fold, dots, group
-from app.ui.knob_widgets import WIDTH, set_value, widget
+from app.ui.knob_widgets import SELECT, WIDTH, set_value, widget
 from stein_core import METHODS
 
 WIDTHS = [10, 20, 50]
@@ -44,6 +44,7 @@ class Controls:
 
     Attributes:
         sidebar: their groups.
+        at: index of the preset that is shown, or -1.
         sentence: what to see with the present settings, or "".
 
     Args:
@@ -57,11 +58,11 @@ class Controls:
             if not self.quiet:
                 on_change(**change)
 
-        self.setup, self.sentence = FunctionSetup(), ""
+        self.setup, self.at, self.sentence, self.moved = FunctionSetup(), -1, "", moved
         self.preset = pmui.Select(
             label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], size="small", **WIDTH
         )
-        self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
+        self.preset.param.watch(lambda event: self._preset(event.new), "value")
         self.ring = pmui.RadioButtonGroup(
             options={"Regression": False, "Ring of classes": True},
             size="small",
@@ -74,12 +75,9 @@ class Controls:
             label="Methods", options={METHODS[name].label: name for name in shown()}, solid=False, **WIDTH
         )
         self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
-        self.width = pmui.Select(label="Units of both hidden layers", options=WIDTHS, size="small", **WIDTH)
+        self.width = pmui.Select(label="Units of both hidden layers", options=WIDTHS, **SELECT)
         self.width.param.watch(lambda event: moved(width=event.new), "value")
-        self.knobs = {
-            name: widget(knob, lambda name, value: moved(knobs={**self.setup.knobs, name: value}))
-            for name, knob in all_knobs().items()
-        }
+        self.knobs = {name: widget(knob, self.turn) for name, knob in all_knobs().items()}
         for name, label in WORDS.items():
             self.knobs[name].label = label
         self.knobs["method.particles"].end = MOST
@@ -118,9 +116,9 @@ class Controls:
                 fold.visible = any(made.visible for made in fold.body)
             self._say(setup)
             plain = replace(setup, steps=0, seed=0, data=PAPER)
-            fits = [preset for preset in PRESETS if preset["setup"] == plain]
-            self.preset.value = fits[0]["name"] if fits else OWN
-            self.sentence = fits[0]["text"] if fits else ""
+            self.at = next((i for i, preset in enumerate(PRESETS) if preset["setup"] == plain), -1)
+            self.preset.value = OWN if self.at < 0 else PRESETS[self.at]["name"]
+            self.sentence = "" if self.at < 0 else PRESETS[self.at]["text"]
         finally:
             self.quiet = False
 
@@ -141,8 +139,17 @@ class Controls:
         kept = self.setup.methods[: PANELS[ring]]
         moved(ring=ring, handles=(), methods=kept)
 
-    def _preset(self, name: str, moved):
+    def turn(self, name: str, value: Any) -> None:
+        """Change a knob."""
+        self.moved(knobs={**self.setup.knobs, name: value})
+
+    def go(self, stop: dict) -> list[str]:
+        """Open a stop of the tour."""
+        self._preset(stop["name"])
+        return []
+
+    def _preset(self, name: str):
         found = [preset["setup"] for preset in PRESETS if preset["name"] == name]
         if found:
             fields = ("ring", "width", "methods", "seed", "knobs", "handles")
-            moved(**{field: getattr(found[0], field) for field in fields})
+            self.moved(**{field: getattr(found[0], field) for field in fields})

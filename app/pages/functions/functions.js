@@ -1,6 +1,8 @@
 // The stage of the page "Function space": panels of every method, and points that can be dragged.
 const AIR = 8, REACH = 12, FINGER = 24, TOUCHED_EVERY = 50, NUDGE = 0.1, LARGE = 5, MOST_HANDLES = 48;
-const KEYS = {" ": "space", ArrowRight: "right", r: "r", R: "r"};
+const KEYS = {" ": "space", ArrowRight: "right", r: "r", R: "r", p: "p", P: "p"};
+const BELOW = 196;  // pixels of a lecture under the panels: the transport and the legend
+const BARE = {left: 1, right: 1, top: 52, bottom: 18};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [role=tab], [contenteditable]";
 
 export function render({model, el}) {
@@ -25,6 +27,7 @@ export function render({model, el}) {
     width = el.clientWidth;
     tallest = innerHeight;
     family = getComputedStyle(el).fontFamily;
+    unit = model.lecture ? 2 : 1;
     const wanted = ring ? panels.flatMap(p => ["entropy", "disagreement", "histogram"].map(kind => ({...p, kind})))
       : [...panels.map(p => ({...p, kind: "line"})), {kind: "pairs", name: "pairs"}];
     const least = ring ? 250 : wanted.length > 4 ? 300 : 270;
@@ -32,20 +35,22 @@ export function render({model, el}) {
     const columns = ring ? most : Math.ceil(wanted.length / Math.ceil(wanted.length / most));
     const w = Math.floor((width - AIR * (columns - 1)) / columns), rows = Math.ceil(wanted.length / columns);
     const tall = ring ? Math.min(w + 20, rows > 1 ? 340 : 420) : rows > 1 ? 280 : Math.max(260, Math.min(420, innerHeight - 430));
-    places = wanted.map((panel, i) => ({...panel, left: i % columns * (w + AIR), top: Math.floor(i / columns) * tall,
-      w, h: tall, map: mapOf(panel.kind, w, tall)}));
-    height = rows * tall;
+    const bare = Math.floor(Math.max(160, (innerHeight - el.getBoundingClientRect().top - BELOW) / rows));
+    const shownTall = model.lecture ? bare : tall;
+    places = wanted.map((panel, i) => ({...panel, left: i % columns * (w + AIR), top: Math.floor(i / columns) * shownTall,
+      w, h: shownTall, map: mapOf(panel.kind, w, shownTall)}));
+    height = rows * shownTall;
     canvas.style.height = `${height}px`;
     ctx = sizedCanvas(canvas, width, height, devicePixelRatio);
     draw(ctx);
   }
 
   function mapOf(kind, w, h) {
-    const {ring, reach: far, most} = model.scene;
-    if (kind === "line") return mapping([0, 7, -22, 22], w, h, false);
-    if (kind === "pairs") return mapping([0, ...[reach[0]], 0, reach[1]], w, h, false);
-    if (kind === "histogram") return mapping([0, most, 0, 1], w, h, false);
-    return mapping([-far, far, -far, far], w, h, true);
+    const {reach: far, most} = model.scene, edges = model.lecture ? BARE : undefined;
+    if (kind === "line") return mapping([0, 7, -22, 22], w, h, false, edges);
+    if (kind === "pairs") return mapping([0, ...[reach[0]], 0, reach[1]], w, h, false, edges);
+    if (kind === "histogram") return mapping([0, most, 0, 1], w, h, false, edges);
+    return mapping([-far, far, -far, far], w, h, true, edges);
   }
 
   const labelsOf = {line: ["x", "f(x)"], pairs: ["distance of weights", "distance of functions"],
@@ -63,13 +68,14 @@ export function render({model, el}) {
       ctx.save();
       ctx.translate(left, top);
       ctx.textAlign = "left";
-      ctx.font = `600 14px ${family}`;
+      ctx.font = textOf(14, family, 600);
+      const start = model.lecture ? 1 : LEFT;
       if (kind !== "pairs") {
         ctx.fillStyle = color;
-        ctx.fillRect(LEFT, 11, 10, 10);
+        ctx.fillRect(start, 11 * unit, 10 * unit, 10 * unit);
       }
       ctx.fillStyle = look.ink;
-      ctx.fillText(place.title = kind === "pairs" ? "Pairs of members" : label + notes[kind] + note(shown, mine), kind === "pairs" ? LEFT : LEFT + 16, 21);
+      ctx.fillText(place.title = kind === "pairs" ? "Pairs of members" : label + notes[kind] + note(shown, mine), kind === "pairs" ? start : start + 16 * unit, 21 * unit);
       ctx.save();
       clipPlot(ctx, map);
       drawInside(ctx, place, {scene: model.scene, mine, nuts: model.nuts, color, look, dark: model.dark, points, marked});
@@ -81,7 +87,7 @@ export function render({model, el}) {
   }
 
   const holdsHandles = kind => kind === "line" || kind === "entropy" || kind === "disagreement";
-  const onScreen = ({map, kind}, [x, y]) => [map.x(x), kind === "line" ? map.h - BOTTOM : map.y(y)];
+  const onScreen = ({map, kind}, [x, y]) => [map.x(x), kind === "line" ? map.h - map.edges.bottom : map.y(y)];
 
   function note(seen, mine) {
     if (!seen) return " …";
@@ -208,6 +214,7 @@ export function render({model, el}) {
     else if (target === canvas && selected >= 0 && e.key.startsWith("Arrow")) nudge(e.key, e.shiftKey);
     else if ((e.key === "Delete" || e.key === "Backspace") && chosen.index >= 0) remove(chosen);
     else if (e.key === "Escape" && selected >= 0) selected = -1;
+    else if (model.lecture && LECTURE_KEYS[e.key]) model.send_msg({key: LECTURE_KEYS[e.key]});
     else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
     else return;
     e.preventDefault();
@@ -284,6 +291,7 @@ export function render({model, el}) {
   model.on("points", takePoints);
   model.on("dark", repaint);
   model.on("nuts", repaint);
+  model.on("lecture", () => { layout(); setTimeout(layout, 400); });  // once the bar of the page is gone
   model.on("remove", () => {
     resizer.disconnect();
     removeEventListener("resize", onWindow);

@@ -15,14 +15,14 @@ function drawMembers(ctx, map, xs, {mean, sd, curves}, color) {
     ctx.fill();
   }
   ctx.globalAlpha = 0.55;
-  ctx.lineWidth = 1;
+  ctx.lineWidth = unit;
   for (const curve of curves) {
     ctx.beginPath();
     line(ctx, map, xs, curve);
     ctx.stroke();
   }
   ctx.globalAlpha = 1;
-  ctx.lineWidth = 2.5;
+  ctx.lineWidth = 2.5 * unit;
   ctx.beginPath();
   line(ctx, map, xs, mean);
   ctx.stroke();
@@ -31,7 +31,7 @@ function drawMembers(ctx, map, xs, {mean, sd, curves}, color) {
 // The exact band, dashed: mean +- 2 standard deviations.
 function drawExact(ctx, map, xs, {mean, sd}, color) {
   ctx.strokeStyle = color;
-  ctx.lineWidth = 1.6;
+  ctx.lineWidth = 1.6 * unit;
   ctx.beginPath();
   for (const times of [-2, 2]) {
     for (let i = 0; i < xs.length - 1; i++) {
@@ -59,12 +59,12 @@ function drawSampled(ctx, map, xs, {mean, sd}, color) {
 function drawData(ctx, map, points, marked, radius, look) {
   points.forEach(([x, y], i) => {
     ctx.beginPath();
-    const r = i === marked ? radius + 3 : radius;
+    const r = (i === marked ? radius + 3 : radius) * unit;
     ctx.ellipse(map.x(x), map.y(y), r, r, 0, 0, 2 * Math.PI);
     ctx.fillStyle = i === marked ? look.ink : look.muted;
     ctx.fill();
     ctx.strokeStyle = look.paper;
-    ctx.lineWidth = 0.8;
+    ctx.lineWidth = 0.8 * unit;
     ctx.stroke();
   });
 }
@@ -72,7 +72,7 @@ function drawData(ctx, map, points, marked, radius, look) {
 // Points where functions repel: diamonds; on the axis of the regression, or where they lie in the plane.
 function drawHandles(ctx, places, marked, look) {
   places.forEach(([x, y], i) => {
-    const r = i === marked ? 9 : 6.5;
+    const r = (i === marked ? 9 : 6.5) * (1 + unit) / 2;
     ctx.beginPath();
     ctx.moveTo(x, y - r);
     ctx.lineTo(x + r, y);
@@ -82,7 +82,7 @@ function drawHandles(ctx, places, marked, look) {
     ctx.fillStyle = i === marked ? look.ink : look.repulse;
     ctx.fill();
     ctx.strokeStyle = look.paper;
-    ctx.lineWidth = 1.5;
+    ctx.lineWidth = 1.5 * unit;
     ctx.stroke();
   });
 }
@@ -94,8 +94,8 @@ function drawPairs(ctx, map, {weights, functions}, color) {
   ctx.beginPath();
   for (let i = 0; i < weights.length; i++) {
     const x = map.x(weights[i]), y = map.y(functions[i]);
-    ctx.moveTo(x + 2.2, y);
-    ctx.ellipse(x, y, 2.2, 2.2, 0, 0, 2 * Math.PI);
+    ctx.moveTo(x + 2.2 * unit, y);
+    ctx.ellipse(x, y, 2.2 * unit, 2.2 * unit, 0, 0, 2 * Math.PI);
   }
   ctx.fill();
   ctx.globalAlpha = 1;
@@ -122,7 +122,7 @@ function drawMap(ctx, map, values, side, reach, most, color) {
 function drawBorders(ctx, map, {right, up}, side, reach, color) {
   const cell = 2 * reach / side, at = i => -reach + i * cell;
   ctx.strokeStyle = color;
-  ctx.lineWidth = 1.2;
+  ctx.lineWidth = 1.2 * unit;
   for (let level = 1; level <= 5; level++) {
     ctx.globalAlpha = 0.15 * level;
     ctx.beginPath();
@@ -144,7 +144,7 @@ function drawBorders(ctx, map, {right, up}, side, reach, color) {
 
 function drawCircle(ctx, map, radius, color) {
   ctx.strokeStyle = color;
-  ctx.lineWidth = 1;
+  ctx.lineWidth = unit;
   ctx.beginPath();
   for (let k = 0; k < 120; k += 2) {
     const a = k * Math.PI / 60, b = (k + 1) * Math.PI / 60;
@@ -165,7 +165,7 @@ function drawHistograms(ctx, map, [test, far], most, color, ink) {
   });
   ctx.globalAlpha = 1;
   ctx.strokeStyle = ink;
-  ctx.lineWidth = 2;
+  ctx.lineWidth = 2 * unit;
   ctx.beginPath();
   ctx.moveTo(map.x(0), map.y(0));
   far.forEach((share, i) => {
@@ -184,7 +184,7 @@ function drawInside(ctx, {kind, map, index}, {scene, mine, nuts, color, look, da
   if (kind === "line") {
     ctx.fillStyle = look.muted;
     ctx.globalAlpha = 0.12;
-    for (const [a, b] of blobs) ctx.fillRect(map.x(a), TOP, map.x(b) - map.x(a), map.h - TOP - BOTTOM);
+    for (const [a, b] of blobs) ctx.fillRect(map.x(a), map.edges.top, map.x(b) - map.x(a), map.h - map.edges.top - map.edges.bottom);
     ctx.globalAlpha = 1;
     if (shown) drawMembers(ctx, map, grid, shown, color);
     if (mine?.exact) drawExact(ctx, map, grid, mine.exact, look.muted);

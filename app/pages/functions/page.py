@@ -11,12 +11,14 @@ import panel_material_ui as pmui
 
 from app.pages.functions.controls import Controls
 from app.pages.functions.nuts import NutsPanel
-from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, curves_file, table
+from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, PRESETS, curves_file, table
 from app.pages.functions.session import FunctionSession
-from app.pages.functions.setup import MOST_STEPS, PAPER, FunctionSetup
+from app.pages.functions.setup import MOST, MOST_STEPS, PAPER, FunctionSetup, all_knobs
 from app.pages.functions.stage import FunctionStage
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
+from app.stage.lecture import Lecture, large
+from app.stage.tour import Tour
 from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
@@ -24,6 +26,7 @@ from app.ui.toggle import toggle
 from stein_core import device_name
 
 PACES = [1, 5, 20, 100]  # steps per frame
+LARGE = {False: (MARKS[False][0], MARKS[False][3]), True: MARKS[True][:1]}  # the legend of a lecture
 
 
 class FunctionsPage:
@@ -37,7 +40,9 @@ class FunctionsPage:
         self.shell, self.later = shell, soon(pn.state.curdoc)
         # Panel drops changes until the document is loaded. The stage moves before that, so news has to wait.
         self.loaded = lambda call: self.later(lambda: pn.state.onload(call))
+        talks, query, unread = Lecture.of_query(query)
         self.setup, problems = FunctionSetup.from_query(query)
+        problems = [*unread, *problems]
         self.playing, self.status, self.rate = True, "", 0.0
         self.stage = FunctionStage(self.on_message, dark=shell.frame.dark_theme)
         shell.frame.param.watch(self.darken, "dark_theme")
@@ -47,23 +52,36 @@ class FunctionsPage:
         here = Pausable(lambda: self.playing, lambda: self.session.play(False))
         self.nuts = NutsPanel(self.stage.sample, self._alarm, here)
         self._make_widgets()
+        self.tour = Tour(PRESETS, self.controls.go)
+        self.lecture = Lecture(shell, self.tour, self._enlarge, self.transport.lecture, on=talks)
+        self.lecture.alone()
         warning = pmui.Alert(
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
         self.sidebar = self.controls.sidebar
         caption = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
+        self.large_legend = large(legend_pane())
+        self.large_legend.visible = False
+        rest = pmui.Column(
+            self.nuts.row,
+            self.table,
+            pmui.FlexBox(self.hint, self.seed, self.exports, self.file, align_items="center"),
+            pmui.Typography(f"{HELP} {KEYS}", **caption),
+            sizing_mode="stretch_width",
+            margin=0,
+        )
+        self.lecture.around += [self.sentence, self.erase, self.reset_points, self.legend, rest]
+        self.lecture.only.append(self.large_legend)
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.alarm,
-                pmui.FlexBox(self.sentence, self.erase, self.reset_points, align_items="center"),
+                self.lecture.row(self.sentence, self.erase, self.reset_points),
                 self.stage,
                 self.legend,
                 self.transport.panel,
-                self.nuts.row,
-                self.table,
-                pmui.FlexBox(self.hint, self.seed, self.exports, self.file, align_items="center"),
-                pmui.Typography(f"{HELP} {KEYS}", **caption),
+                self.large_legend,
+                rest,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -73,7 +91,8 @@ class FunctionsPage:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.transport = Transport(self.session.toggle, self.session.step, self.reset, self.session.speed, PACES, 20)
+        commands = (self.session.toggle, self.session.step, self.reset, self.session.speed)
+        self.transport = Transport(*commands, PACES, 20, all_knobs(), self.controls.turn, MOST)
         self.sentence, self.legend = sentence_pane(), legend_pane()
         self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
         self.alarm = pmui.Alert(
@@ -103,9 +122,11 @@ class FunctionsPage:
         self.stage.dark = event.new
 
     def show(self):
+        self.lecture.show()
         self.session.wake()
 
     def hide(self):
+        self.lecture.hide()
         self.session.sleep()
 
     def refresh(self):
@@ -118,7 +139,8 @@ class FunctionsPage:
         self.nuts.refresh()
 
     def link(self) -> str:
-        return replace(self.setup, steps=min(self.session.paused_at, MOST_STEPS)).to_query()
+        setup = replace(self.setup, steps=min(self.session.paused_at, MOST_STEPS))
+        return self.lecture.to_query(setup.to_query())
 
     # ---- from the user
 
@@ -153,8 +175,11 @@ class FunctionsPage:
         elif "points" in message and not self.setup.ring:
             self._moved(data=message["points"])
         elif "key" in message:
-            calls = {"space": self.session.toggle, "right": self.session.step, "r": self.reset}
-            pn.state.onload(calls[message["key"]])
+            own = {"space": self.session.toggle, "right": self.session.step, "r": self.reset}
+            pn.state.onload({**own, **self.lecture.keys()}.get(message["key"], lambda: None))
+
+    def _enlarge(self, on: bool):
+        self.stage.lecture = on
 
     def _moved(self, **points):
         pn.state.onload(lambda: self.take(**points))
@@ -182,8 +207,11 @@ class FunctionsPage:
     def _show_setup(self):
         self.controls.show(self.setup)
         self.sentence.object = coloured(self.controls.sentence)
+        self.tour.find(self.controls.at)
+        self.transport.turn(self.setup.value)
         self.stage.show(self.setup)
         self.legend.object = legend(*MARKS[self.setup.ring])
+        self.large_legend.object = legend(*LARGE[self.setup.ring])
         self.hint.object = HINT[self.setup.ring]
         self.nuts.show(self.setup)
         usual = not self.setup.handles and (self.setup.ring or self.setup.data == PAPER)

@@ -20,6 +20,7 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
+        "caption": "w-SVGD's band is about half as wide as the exact one.",
         "text": "On the left, w-SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
     },
     {
@@ -27,16 +28,19 @@ PRESETS = [
         "setup": FunctionSetup(
             methods=("ensemble", "fsvgd"), handles=GAP, knobs={"target.on_rows": 0, "method.alpha": 5.0}
         ),
+        "caption": "f-SVGD's curves open at the diamonds.",
         "text": "Drag the diamonds under f-SVGD. Its curves open where they lie; the ensemble does not see them.",
     },
     {
         "name": "SSGE's prior is too wide",
         "setup": FunctionSetup(methods=("fsvgd",), knobs={"method.prior": "ssge"}),
+        "caption": "With SSGE's prior the band is several times too wide.",
         "text": "On the left, the band is several times as wide as the dashed one.",
     },
     {
         "name": "Theory and shortcut: fw-SVGD and h-SVGD",
         "setup": FunctionSetup(methods=("fw", "hybrid"), width=20),
+        "caption": "Both repel as functions and keep the prior of weights.",
         "text": "Both repel as functions and keep the prior of weights. Change the Jacobian.",
     },
     {
@@ -46,6 +50,7 @@ PRESETS = [
             methods=("ensemble", "fw"),
             knobs={"method.jacobian": "shortcut", "method.link": "softmax"},
         ),
+        "caption": "Colour is doubt: fw-SVGD has more of it far outside.",
         "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },
 ]
@@ -68,18 +73,18 @@ MARKS = {
     ),
 }
 HINT = {
-    False: "Drag a diamond on the axis, or a data point; double-click adds a diamond, Delete takes it away.",
-    True: "Drag a diamond in the plane; double-click adds one, Delete takes it away.",
+    False: "Drag a diamond on the axis, or a data point. Double-click to add a diamond, press Delete to delete it.",
+    True: "Drag a diamond in the plane. Double-click to add one, press Delete to delete it.",
 }
 HELP = (
-    "The exact band is the posterior of the infinitely wide network with the same prior and noise: f-SVGD's own target "
-    "with the NNGP prior, an approximation of the posterior of these weights, which NUTS samples. Disagreement is the "
-    "mean over classes of the standard deviation between members. AUROC says how well a score tells far points from "
-    "test points; 0.5 is chance. "
+    "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with "
+    "the NNGP prior. For the networks here it is an approximation, and NUTS samples their own posterior. Disagreement "
+    "is the standard deviation of a class probability between members, averaged over classes. AUROC is the probability that a far point scores higher than "
+    "a test point; 0.5 is chance. "
 )
 KEYS = (
-    "Keys: **Space** play or pause · **→** step · **R** train from scratch · in the figure (Tab): **, .** choose a "
-    "diamond, **arrows** move it, **Delete** takes it away"
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
+    "in the figure (Tab): **, .** choose a diamond, **arrows** move it, **Delete** takes it away"
 )
 CSS = """<style>table.space {border-collapse: collapse; width: 100%; font-size: 14px}
 .space th {font-weight: 400; color: var(--mui-palette-text-secondary); text-align: right; vertical-align: bottom;

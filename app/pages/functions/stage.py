@@ -48,8 +48,8 @@ class FunctionStage(Unbusy, CheckedMessages, JSComponent):
 
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
-            {"handles": [[x, y], ...]}, {"points": [[x, y], ...]} (moved or deleted) or {"key": "space" | "right" |
-            "r"}.
+            {"handles": [[x, y], ...]}, {"points": [[x, y], ...]} (moved or deleted) or {"key": name of a
+            key}.
     """
 
     scene = param.Dict(default={})
@@ -57,13 +57,14 @@ class FunctionStage(Unbusy, CheckedMessages, JSComponent):
     nuts = param.Dict(default={}, doc="NUTS's mean and sd on the grid, or nothing.")
     erasing = param.Boolean(default=False, doc="A click or tap on a point deletes it.")
     dark = param.Boolean(default=False)
+    lecture = param.Boolean(default=False, doc="Text, lines and dots of twice the size, and no axes.")
 
     schemas = (
         {"ack": number},
         {"ready": flag},
         {"handles": pairs},
         {"points": pairs},
-        {"key": one_of("space", "right", "r")},
+        {"key": one_of("space", "right", "left", "r", "p")},
     )
     _esm = script(*map(STAGE.joinpath, SCRIPTS), HERE / "functions_draw.js", HERE / "functions.js")
 

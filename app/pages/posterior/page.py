@@ -30,11 +30,11 @@ INTRO = (
     "with their scores. The page asks three questions, gives a verdict, and measures what a change would do.</p>"
 )
 UPLOAD = (
-    "An .npz with draws (n, d) and scores (n, d); or an .npz, a .csv or ArviZ's .nc with values of each site of the "
-    f"posterior on the left; at most {LONGEST:,} bytes. The file is only read."
+    "Upload an .npz with draws (n, d) and scores (n, d). Or upload an .npz, a .csv or ArviZ's .nc with values for each "
+    f"site of the chosen posterior. A file has at most {LONGEST:,} bytes."
 )
 STARTS = {b"PK": ".npz", b"\x89HDF": ".nc", b"CDF": ".nc"}  # of files, with the suffix of each
-SIZE = {"size": "small", "margin": (4, 8), "width": 300}
+SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 300}
 
 
 class PosteriorPage:

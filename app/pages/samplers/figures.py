@@ -40,7 +40,7 @@ class Course:
         self.floor = ColumnDataSource({"x": [], "y": []})
         made = figure(
             height=330, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
-            toolbar_location="above", x_axis_label="step", title="The loss is minimised; W₂ and MMD are wanted",
+            toolbar_location="above", x_axis_label="step", title="Loss, and distances to exact draws",
             y_range=Range1d(LEAST, 10.0), x_range=Range1d(0, 100),
         )  # fmt: skip
         made.toolbar.active_scroll = None

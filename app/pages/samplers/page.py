@@ -41,8 +41,9 @@ TRAINING = (
 UNREAD = ("guide.width", "init.spread", "init.shift")  # a network has no such start
 SPEED = 20  # steps per frame at first
 HELP = (
-    "One dot is one z: the centre μ(z) of a normal with the sampler's σ, drawn as an ellipse. Arrows: the witness of "
-    "the discrepancy in two halves, the target's score and that of the noise. σ is not the posterior's sd."
+    "Each dot is the centre μ(z) of one noise draw z. Its ellipse has the sampler's standard deviation σ, which is not "
+    "the posterior's. The two kinds of arrows add up to the witness of the discrepancy: one comes from the target's "
+    "score, the other from the score of the noise."
 )
 
 
@@ -97,19 +98,19 @@ class Samplers(Live):
             stylesheets=grid(330),
             sizing_mode="stretch_width",
         )
+        figures = pn.Column(self.below, self.rungs, sizing_mode="stretch_width", margin=0)
         foot = [
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.around += [*self.warnings, *foot, self.below, self.rungs]
+        self.lecture.around += [*self.warnings, *foot, figures]
         self.main = [
             pmui.Column(
                 *self.warnings,
                 *self.top(),
                 self.stage,
                 self.transport.row,
-                self.below,
-                self.rungs,
+                figures,
                 self.read_outs,
                 *foot,
                 sizing_mode="stretch_width",
@@ -229,7 +230,7 @@ class Samplers(Live):
         self.course.draw(moments)
         self.masses.draw(moments)
         chain = next((one for one in moments if one.layers is not None), None)
-        self.rungs.visible = chain is not None and not self.look.lecture
+        self.rungs.visible = chain is not None
         if chain is not None:
             self.draw_ladder(chain)
 

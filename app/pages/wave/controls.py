@@ -36,6 +36,7 @@ class Controls:
 
     Attributes:
         sidebar: their groups.
+        at: index of the preset that is shown, or -1.
         sentence: what to see with the present settings, or "".
 
     Args:
@@ -50,9 +51,9 @@ class Controls:
             if not self.quiet:
                 on_change(**change)
 
-        self.setup, self.sentence = WaveSetup(), ""
+        self.setup, self.at, self.sentence, self.moved = WaveSetup(), -1, "", moved
         self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
-        self.preset.param.watch(lambda event: self._preset(event.new, moved), "value")
+        self.preset.param.watch(lambda event: self._preset(event.new), "value")
         self.methods = pmui.MultiChoice(
             label="Methods", options={label_of(name): name for name in shown()}, solid=False, **WIDTH
         )
@@ -70,7 +71,7 @@ class Controls:
         self.width.param.watch(lambda event: moved(width=event.new), "value_throttled")
         self.draws.param.watch(lambda event: moved(draws=event.new), "value")
         self.knobs = {
-            name: widget(all_knobs()[name], lambda name, value: moved(knobs={**self.setup.knobs, name: value}))
+            name: widget(all_knobs()[name], self.turn)
             for name in dict.fromkeys((*REPULSION, *MODEL, *START, STEP, *all_knobs()))
         }
         for name, label in WORDS.items():
@@ -162,17 +163,26 @@ class Controls:
             self._say(setup)
             self.reset_data.disabled = setup.data == PAPER
             plain = replace(setup, steps=0, below=0, seed=0, data=PAPER)
-            shown = [preset for preset in PRESETS if preset["setup"] == plain]
-            self.preset.value = shown[0]["name"] if shown else OWN
-            self.sentence = shown[0]["text"] if shown else ""
+            self.at = next((i for i, preset in enumerate(PRESETS) if preset["setup"] == plain), -1)
+            self.preset.value = OWN if self.at < 0 else PRESETS[self.at]["name"]
+            self.sentence = "" if self.at < 0 else PRESETS[self.at]["text"]
         finally:
             self.quiet = False
 
-    def _preset(self, name: str, moved):
+    def turn(self, name: str, value: Any) -> None:
+        """Change a knob."""
+        self.moved(knobs={**self.setup.knobs, name: value})
+
+    def go(self, stop: dict) -> list[str]:
+        """Open a stop of the tour."""
+        self._preset(stop["name"])
+        return []
+
+    def _preset(self, name: str):
         found = [preset["setup"] for preset in PRESETS if preset["name"] == name]
         if found:
             fields = ("width", "methods", "draws", "seed", "probability", "noisy", "knobs", "two")
-            moved(**{field: getattr(found[0], field) for field in fields})
+            self.moved(**{field: getattr(found[0], field) for field in fields})
 
     def _read(self, text: str | bytes, moved):
         try:

@@ -12,15 +12,17 @@ import panel_material_ui as pmui
 from app.pages.wave.controls import Controls
 from app.pages.wave.networks import Networks
 from app.pages.wave.nuts_panel import NutsPanel
-from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
+from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, PRESETS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
 from app.pages.wave.recovery import Recovery
-from app.pages.wave.setup import MOST_STEPS, STEPS, WaveSetup
+from app.pages.wave.setup import MOST, MOST_STEPS, STEPS, WaveSetup, all_knobs
 from app.pages.wave.stage import WaveStage
 from app.pages.wave.trained import is_shipped
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.loop import soon
 from app.server.streaming import Mailbox
 from app.stage.hand_over import runs_of_training
+from app.stage.lecture import Lecture, large
+from app.stage.tour import Tour
 from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
@@ -42,7 +44,9 @@ class WavePage:
         self.shell, self.later = shell, soon(pn.state.curdoc)
         # Panel drops changes until the document is loaded. The stage moves before that, so news has to wait.
         self.loaded = lambda call: self.later(lambda: pn.state.onload(call))
+        talks, query, unread = Lecture.of_query(query)
         self.setup, problems = WaveSetup.from_query(query)
+        problems = [*unread, *problems]
         self.shown = False
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
         self.stage = WaveStage(self.on_message, dark=shell.frame.dark_theme)
@@ -54,6 +58,9 @@ class WavePage:
         self.widths, self.recovery = Widths(shell.frame.dark_theme), Recovery(self.post, self._alarm, here)
         self.nuts = NutsPanel(self.stage.compare, self.post, self._alarm, here)
         self._make_widgets()
+        self.tour = Tour(PRESETS, self.controls.go)
+        self.lecture = Lecture(shell, self.tour, self._enlarge, self.transport.lecture, on=talks)
+        self.lecture.alone()
         warning = pmui.Alert(
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
@@ -62,29 +69,39 @@ class WavePage:
         hint = pmui.Typography(HINT, variant="body2", margin=(4, 10), **MIDDLE)
         about_data = (self.seed, self.exports, self.bands_file, self.check)
         self.sentence.param.update(sizing_mode=None, styles={"flex": "1 1 300px"})
+        marks = legend_pane(MARKS)
+        large_marks = large(legend_pane([MARKS[0], MARKS[2], MARKS[5]]))
+        large_marks.visible = False
+        foot = [
+            pmui.Grid(
+                pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
+                pmui.Grid(
+                    pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)),
+                    legend_pane(WIDTH_MARKS),
+                    size={"xs": 12, "lg": 4},
+                ),
+                container=True,
+                sizing_mode="stretch_width",
+            ),
+            pmui.FlexBox(*self.nuts.widgets, align_items="center"),
+            pmui.FlexBox(hint, *about_data, align_items="center"),
+            self.recovery.panel,
+            pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), **caption),
+            pmui.Typography(f"{HELP} {KEYS}", **caption),
+        ]
+        rest = pmui.Column(*foot, sizing_mode="stretch_width", margin=0)
+        self.lecture.around += [self.sentence, self.erase, self.controls.reset_data, marks, rest]
+        self.lecture.only.append(large_marks)
         self.main = [
             pmui.Column(
                 *[warning] * bool(problems),
                 self.alarm,
-                pmui.FlexBox(self.sentence, self.erase, self.controls.reset_data, align_items="center"),
+                self.lecture.row(self.sentence, self.erase, self.controls.reset_data),
                 self.stage,
-                legend_pane(MARKS),
+                marks,
                 self.transport.panel,
-                pmui.Grid(
-                    pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
-                    pmui.Grid(
-                        pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4)),
-                        legend_pane(WIDTH_MARKS),
-                        size={"xs": 12, "lg": 4},
-                    ),
-                    container=True,
-                    sizing_mode="stretch_width",
-                ),
-                pmui.FlexBox(*self.nuts.widgets, align_items="center"),
-                pmui.FlexBox(hint, *about_data, align_items="center"),
-                self.recovery.panel,
-                pmui.Typography(WIDTHS_HINT + narrowing(shipped_rows("widths")), **caption),
-                pmui.Typography(f"{HELP} {KEYS}", **caption),
+                large_marks,
+                rest,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -95,7 +112,8 @@ class WavePage:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _make_widgets(self):
-        self.transport = Transport(self.toggle, self.networks.step, self.reset, self.networks.speed, PACES, 100)
+        commands = (self.toggle, self.networks.step, self.reset, self.networks.speed)
+        self.transport = Transport(*commands, PACES, 100, all_knobs(), self.controls.turn, MOST)
         self.sentence = sentence_pane()
         self.seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
         self.alarm = pmui.Alert(
@@ -120,10 +138,12 @@ class WavePage:
 
     def show(self):
         self.shown = True
+        self.lecture.show()
         self.networks.show(True)
 
     def hide(self):
         self.shown = False
+        self.lecture.hide()
         self.networks.show(False)
 
     def refresh(self):
@@ -136,7 +156,8 @@ class WavePage:
         at = [0 if self.networks.playing else min(each.paused_at, MOST_STEPS) for each in self.networks.sessions]
         if is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
             at = [0]
-        return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0).to_query()
+        setup = replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0)
+        return self.lecture.to_query(setup.to_query())
 
     # ---- from the user
 
@@ -171,7 +192,11 @@ class WavePage:
         elif "points" in message:
             pn.state.onload(lambda: self.take(data=message["points"]))
         elif self.shown:
-            pn.state.onload({"space": self.toggle, "right": self.networks.step, "r": self.reset}[message["key"]])
+            keys = {"space": self.toggle, "right": self.networks.step, "r": self.reset, **self.lecture.keys()}
+            pn.state.onload(keys.get(message["key"], lambda: None))
+
+    def _enlarge(self, on: bool):
+        self.stage.lecture = on
 
     def toggle(self, event=None):
         self.networks.play(not self.networks.playing)
@@ -207,6 +232,8 @@ class WavePage:
     def _show_setup(self):
         self.controls.show(self.setup)
         self.sentence.object = coloured(self.controls.sentence)
+        self.tour.find(self.controls.at)
+        self.transport.turn(self.setup.value)
         self.stage.show(self.setup.networks())
         self.nuts.show(self.setup.networks())
 

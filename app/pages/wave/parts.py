@@ -14,31 +14,35 @@ from app.pages.wave.nuts import AGREE, Compared
 from app.pages.wave.setup import STEPS, WaveSetup, label_of
 from app.stage.training import Snapshot
 from app.ui.colours import GREY, Look, looks_of
-from app.ui.knob_widgets import WIDTH
+from app.ui.knob_widgets import SELECT
 from stein_core.experiments.wave import GRID
 
 NUTS = Look(GREY, GREY, "x")
-CHOICE = {"size": "small", **WIDTH}
+CHOICE = SELECT
 OWN = "Your own settings"
 PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
+        "caption": "SVGD's band is narrow between the clusters, SMI's is wide.",
         "text": "SVGD's band is narrow between the clusters, SMI's is wide. Drag a point!",
     },
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
+        "caption": "With a hundred hidden units SVGD's band closes.",
         "text": "10,301 weights train slowly. See SVGD's band close between the clusters.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
+        "caption": "Five hidden units above, a hundred below.",
         "text": "The small network is above the large one. Compare SVGD's bands.",
     },
     {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
+        "caption": "MAP has no band. The ensemble's is the spread of its start.",
         "text": "MAP has no band. The ensemble's is only the spread of its start.",
     },
 ]
@@ -67,7 +71,7 @@ HELP = (
     "the paper's wave, whatever your data; hover a column's name to see what it is."
 )
 KEYS = (
-    "Keys: **Space** play or pause · **→** step · **R** train from scratch · "
+    "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
     "in the figure (Tab): **← →** select a point"
 )
 # (head of a column, where its test points lie) of each of WAVE_REGIONS.
@@ -151,7 +155,8 @@ def _row(heads: list[tuple[str, str]], label: str, look: Look, readout: Readout,
 
 def number(value: float) -> str:
     """Return a log density as a short text; very low ones in powers of ten."""
-    return f"{value:,.1f}" if abs(value) < 1e4 else f"{value:.1e}"
+    text = f"{value:,.1f}" if abs(value) < 1e4 else f"{value:.1e}".replace("e+0", "e")
+    return text.replace("-", "−")
 
 
 def nuts_sentence(nuts: Compared | None, setup: WaveSetup) -> str:

@@ -49,7 +49,7 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
 
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq, "row": row},
-            {"points": [[x, y], ...]} (the user added, moved or deleted one) or {"key": "space" | "right" | "r"}.
+            {"points": [[x, y], ...]} (the user added, moved or deleted one) or {"key": name of a key}.
     """
 
     scene = param.Dict(default={})
@@ -57,12 +57,13 @@ class WaveStage(Unbusy, CheckedMessages, JSComponent):
     nuts = param.List(default=[], doc="Outline of NUTS's band for each row, or None.")
     erasing = param.Boolean(default=False, doc="A click or tap on a point deletes it.")
     dark = param.Boolean(default=False)
+    lecture = param.Boolean(default=False, doc="Text, lines and dots of twice the size, and no axes.")
 
     schemas = (
         {"ack": number, "row": whole},
         {"ready": flag},
         {"points": pairs},
-        {"key": one_of("space", "right", "r")},
+        {"key": one_of("space", "right", "left", "r", "p")},
     )
     _esm = script(*map(STAGE.joinpath, SCRIPTS), HERE / "wave_draw.js", HERE / "wave.js")
 

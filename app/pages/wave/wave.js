@@ -1,6 +1,8 @@
 // The stage of the page "1-D wave": a panel a method, a row a network, and the data points, which can be touched.
 const AIR = 8, HEAD = 26, REACH = 10, FINGER = 22, TOUCHED_EVERY = 120;
-const KEYS = {" ": "space", ArrowRight: "right", r: "r", R: "r"};
+const KEYS = {" ": "space", ArrowRight: "right", r: "r", R: "r", p: "p", P: "p"};
+const BELOW = 196;  // pixels of a lecture under the panels: the transport and the legend
+const BARE = {left: 1, right: 1, top: 52, bottom: 1};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [contenteditable]";
 
 // Inverse of pack() in wave_stage.py.
@@ -31,6 +33,7 @@ export function render({model, el}) {
   const marked = () => drag ? drag.index : hover >= 0 ? hover : selected;
 
   // One line of panels takes what the window has beside the transport and the first rows of numbers.
+  const room = lines => Math.max(160, (innerHeight - el.getBoundingClientRect().top - BELOW) / lines);
   const heightOf = (w, oneLine, two) => two ? 232 : oneLine ? Math.max(240, Math.min(420, 1.1 * w, innerHeight - 430)) : 260;
 
   // Where every panel stands: as many side by side as are wide enough, the same number in each line.
@@ -41,20 +44,23 @@ export function render({model, el}) {
     tallest = innerHeight;
     family = getComputedStyle(el).fontFamily;
     const two = rows.length > 1;
+    unit = model.lecture ? 2 : 1;
+    const edges = model.lecture ? BARE : undefined, head = HEAD * unit;
     places = [];
     heads = [];
     let y = 0;
     rows.forEach(({panels}, row) => {
-      if (two) heads.push(y += HEAD);
+      if (two) heads.push(y += head);
       const least = two ? 210 : panels.length === 4 ? 400 : 280;
       const most = Math.max(1, Math.min(panels.length, Math.floor(width / least)));
       const columns = Math.ceil(panels.length / Math.ceil(panels.length / most)), w = Math.floor((width - AIR * (columns - 1)) / columns);
-      const tall = heightOf(w, columns === panels.length, two);
+      const lines = Math.ceil(panels.length / columns);
+      const tall = model.lecture ? Math.floor(room(rows.length * lines) - two * head) : heightOf(w, columns === panels.length, two);
       panels.forEach((panel, i) => {
         places.push({...panel, row, left: i % columns * (w + AIR), top: y + Math.floor(i / columns) * tall,
-          map: mapping(extent, w, tall, false)});
+          map: mapping(extent, w, tall, false, edges)});
       });
-      y += Math.ceil(panels.length / columns) * tall;
+      y += lines * tall;
     });
     height = y;
     canvas.style.height = `${height}px`;
@@ -69,9 +75,9 @@ export function render({model, el}) {
     heads.forEach((y, row) => {
       ctx.fillStyle = look.ink;
       ctx.textAlign = "left";
-      ctx.font = `600 14px ${family}`;
+      ctx.font = textOf(14, family, 600);
       const {step} = pictures[row] ?? {};
-      ctx.fillText(rows[row].title + (step === undefined ? "" : ` · step ${step.toLocaleString("en")}`), LEFT, y - 6);
+      ctx.fillText(rows[row].title + (step === undefined ? "" : ` · step ${step.toLocaleString("en")}`), model.lecture ? 1 : LEFT, y - 6 * unit);
     });
     for (const place of places) {
       const {map, row, index, label, colours, left, top} = place, picture = pictures[row], seen = picture?.panels[index];
@@ -79,16 +85,17 @@ export function render({model, el}) {
       ctx.translate(left, top);
       const color = colours[model.dark ? 1 : 0];
       ctx.fillStyle = color;
-      ctx.fillRect(LEFT, 11, 10, 10);
+      const start = model.lecture ? 1 : LEFT;
+      ctx.fillRect(start, 11 * unit, 10 * unit, 10 * unit);
       ctx.fillStyle = look.ink;
       ctx.textAlign = "left";
-      ctx.font = `600 14px ${family}`;
-      ctx.fillText(place.title = label + note(seen, picture), LEFT + 16, 21);
+      ctx.font = textOf(14, family, 600);
+      ctx.fillText(place.title = label + note(seen, picture), start + 16 * unit, 21 * unit);
       ctx.save();
       clipPlot(ctx, map);
       ctx.fillStyle = look.muted;
       ctx.globalAlpha = 0.14;
-      for (const [a, b] of clusters) ctx.fillRect(map.x(a), TOP, map.x(b) - map.x(a), map.h - TOP - BOTTOM);
+      for (const [a, b] of clusters) ctx.fillRect(map.x(a), map.edges.top, map.x(b) - map.x(a), map.h - map.edges.top - map.edges.bottom);
       ctx.globalAlpha = 1;
       if (seen) drawBands(ctx, map, grid, seen, color);
       if (model.nuts[row]) drawNuts(ctx, map, grid, model.nuts[row], look.muted);
@@ -220,6 +227,7 @@ export function render({model, el}) {
     if (target === canvas && (e.key === "ArrowLeft" || e.key === "ArrowRight")) choose(e.key === "ArrowRight" ? 1 : -1);
     else if ((e.key === "Delete" || e.key === "Backspace") && marked() >= 0) remove(marked());
     else if (e.key === "Escape" && selected >= 0) selected = -1;
+    else if (model.lecture && LECTURE_KEYS[e.key]) model.send_msg({key: LECTURE_KEYS[e.key]});
     else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
     else return;
     e.preventDefault();
@@ -282,6 +290,7 @@ export function render({model, el}) {
   model.on("scene", takeScene);
   model.on("points", takePoints);
   model.on(["nuts", "dark"], repaint);
+  model.on("lecture", () => { layout(); setTimeout(layout, 400); });  // once the bar of the page is gone
   model.on("remove", () => {
     resizer.disconnect();
     removeEventListener("resize", onWindow);

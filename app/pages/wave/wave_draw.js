@@ -25,14 +25,14 @@ function drawBands(ctx, map, xs, {low, high, low50, high50, mean, curves}, color
   ctx.globalAlpha = 0.35;
   fillBand(ctx, map, xs, low50, high50);
   ctx.globalAlpha = 0.6;
-  ctx.lineWidth = 1;
+  ctx.lineWidth = unit;
   for (const curve of curves) {
     ctx.beginPath();
     drawLine(ctx, map, xs, curve);
     ctx.stroke();
   }
   ctx.globalAlpha = 1;
-  ctx.lineWidth = 2.5;
+  ctx.lineWidth = 2.5 * unit;
   ctx.beginPath();
   drawLine(ctx, map, xs, mean);
   ctx.stroke();
@@ -40,7 +40,7 @@ function drawBands(ctx, map, xs, {low, high, low50, high50, mean, curves}, color
 
 function drawNuts(ctx, map, xs, {low, high, chains}, color) {
   ctx.strokeStyle = color;
-  ctx.lineWidth = 1.5;
+  ctx.lineWidth = 1.5 * unit;
   ctx.beginPath();
   for (const side of [low, high]) drawLine(ctx, map, xs, side, 4, 2);
   for (const chain of chains) drawLine(ctx, map, xs, chain, 1, 1);
@@ -50,7 +50,8 @@ function drawNuts(ctx, map, xs, {low, high, chains}, color) {
 function drawPoints(ctx, map, points, marked, theme) {
   points.forEach(([x, y], i) => {
     ctx.beginPath();
-    ctx.ellipse(map.x(x), map.y(y), i === marked ? 6 : 3.2, i === marked ? 6 : 3.2, 0, 0, 2 * Math.PI);
+    const r = (i === marked ? 6 : 3.2) * unit;
+    ctx.ellipse(map.x(x), map.y(y), r, r, 0, 0, 2 * Math.PI);
     ctx.fillStyle = i === marked ? theme.ink : theme.muted;
     ctx.fill();
     ctx.strokeStyle = theme.paper;
