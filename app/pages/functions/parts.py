@@ -79,8 +79,8 @@ HINT = {
 HELP = (
     "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with "
     "the NNGP prior. For the networks here it is an approximation, and NUTS samples their own posterior. Disagreement "
-    "is the standard deviation of a class probability between members, averaged over classes. AUROC is the probability that a far point scores higher than "
-    "a test point; 0.5 is chance. "
+    "is the standard deviation of a class probability between members, averaged over classes. AUROC is the "
+    "probability that a far point scores higher than a test point; 0.5 is chance. "
 )
 KEYS = (
     "Keys: **Space** play or pause · **→** step · **R** train from scratch · **P** lecture · "
