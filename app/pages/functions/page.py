@@ -17,6 +17,7 @@ from app.pages.functions.setup import MOST, MOST_STEPS, PAPER, FunctionSetup, al
 from app.pages.functions.stage import FunctionStage
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
+from app.stage.hand_over import runs_of_training
 from app.stage.lecture import Lecture, large
 from app.stage.tour import Tour
 from app.stage.training_transport import Transport
@@ -65,7 +66,7 @@ class FunctionsPage:
         rest = pmui.Column(
             self.nuts.row,
             self.table,
-            pmui.FlexBox(self.hint, self.seed, self.exports, self.file, align_items="center"),
+            pmui.FlexBox(self.hint, self.seed, self.exports, self.file, self.check, align_items="center"),
             pmui.Typography(f"{HELP} {KEYS}", **caption),
             sizing_mode="stretch_width",
             margin=0,
@@ -107,6 +108,7 @@ class FunctionsPage:
         items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
         self.exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
         self.exports.on_click(self._export)
+        self.check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **TEXT)
         self.file = pmui.FileDownload(
             label="Numbers as CSV",
             callback=lambda: curves_file(self.session.snapshot),
@@ -191,6 +193,13 @@ class FunctionsPage:
 
     def _new_seed(self, event):
         self.take(seed=int(np.random.default_rng().integers(1_000_000)))
+
+    def diagnose(self, event=None):
+        """Hand what is on screen to page "Your posterior", which checks its weights."""
+        if runs := runs_of_training(self.session.snapshot):
+            self.shell.diagnose(runs)
+        else:
+            pn.state.notifications.info("Training has not begun yet.")
 
     def _export(self, item):
         label = item["label"]
