@@ -12,7 +12,7 @@ def test_it_trains_its_sliders_are_heard_and_its_link_repeats_the_picture(open_t
     tab = open_tab(PAIR)
     tab.wait("window.steinlab.step[0] > 20")
     assert tab.stage("count") == [32]
-    tab.slide("weight", "PageUp")
+    tab.slide("mass on the right", "PageUp")
     tab.wait("!location.search.includes('target.weight=0.7&') && location.search.includes('target.weight')")
     tab.pause()
     at = tab.step()
