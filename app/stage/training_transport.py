@@ -13,7 +13,6 @@ from app.ui.knob_widgets import set_value
 from stein_core import Knob
 
 ROUND = {"width": "52px", "height": "52px", "boxShadow": "none !important"}
-
 LARGE = {"width": "80px", "height": "80px", "& *": {"fontSize": "40px !important"}}
 
 

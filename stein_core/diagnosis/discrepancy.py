@@ -35,6 +35,9 @@ def discrepancy(x: np.ndarray, scores: np.ndarray, seed: int = 0) -> tuple[float
     Args:
         x, scores: (n, d) draws and gradients of the log density.
         seed: of the signs.
+
+    Returns:
+        The discrepancy and its p-value.
     """
     u = stein_matrix(x, scores)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (RESAMPLES, len(x)))
