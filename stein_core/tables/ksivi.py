@@ -30,7 +30,7 @@ TOYS_DIFFER = (
     "The floor is the distance between two sets of exact draws. A method that has it cannot be told from the truth.",
     "The reduced protocol has 128 draws a step, 20,000 steps, one seed and no UIVI. The paper has 50,000 steps, and "
     "its code 500 draws.",
-    "Two targets are annealed over the first half of the steps, all but the banana. The paper names the multimodal one.",
+    "All but the banana are annealed over the first half of the steps. The paper names the multimodal one.",
 )
 SIZES = {False: ("0.0001", "0.001", "0.005"), True: ("0.00001", "0.0001", "0.001", "0.005", "0.008")}
 WAVEFORM = ("KSIVI (vanilla)", "KSIVI (u-stat)", "SIVI-SM")
@@ -41,8 +41,8 @@ WAVEFORM_DIFFERS = (
     "The step size is multiplied by 0.9 every 1,000 steps, as in the published code of the toys. Adam's second beta is "
     "0.99.",
     "SIVI-SM starts with sd 1, has a critic with 256 units a layer, and takes one step of it for each of its own.",
-    "So started, SIVI-SM is far from the truth at 0.001 too, and the paper's is not. We have not found why. Started with "
-    "sd 0.08 and 128 units it ends at 0.18.",
+    "So started, SIVI-SM is far from the truth at 0.001 too, and the paper's is not. We have not found why. "
+    "Started with sd 0.08 and 128 units it ends at 0.18.",
     "The reduced protocol has three of five step sizes and one seed. The paper prints no errors.",
     "The U-statistic has no row in table 5; it stands beside the same published number.",
 )
