@@ -37,8 +37,8 @@ def mlp(
         silent: the last layer starts at 0, and so do the outputs.
     """
 
-    def build(key):
-        net = eqx.nn.MLP(inputs, outputs, width, depth, ACTIVATIONS[activation], key=key)
+    def build(key, dtype=float):
+        net = eqx.nn.MLP(inputs, outputs, width, depth, ACTIVATIONS[activation], dtype=dtype, key=key)
         last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
         return eqx.tree_at(last, net, replace_fn=jax.numpy.zeros_like) if silent else net
 
@@ -46,8 +46,8 @@ def mlp(
     weights, unravel = ravel_pytree(eqx.filter(example, eqx.is_array))
     static = eqx.filter(example, eqx.is_array, inverse=True)
 
-    def init(key):
-        return ravel_pytree(eqx.filter(build(key), eqx.is_array))[0]
+    def init(key):  # the generator takes other bits for float64, so it draws in float32
+        return ravel_pytree(eqx.filter(build(key, jax.numpy.float32), eqx.is_array))[0].astype(float)
 
     def apply(theta, x):
         return jax.vmap(eqx.combine(unravel(theta), static))(x)

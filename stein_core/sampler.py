@@ -123,7 +123,7 @@ class Sampler(NamedTuple):
     def init(self, key: Array) -> Weights:
         """Return the weights before the first step."""
         scale = jnp.asarray(self.problem.target.scale, float)
-        return Weights(self.net.init(key).astype(float), 2.0 * jnp.log(self.start_sd * scale))
+        return Weights(self.net.init(key), 2.0 * jnp.log(self.start_sd * scale))
 
     def mean(self, weights: Weights, z: Array) -> Array:
         """Return mu(z) (n, d) for z (n, latent)."""

@@ -40,7 +40,7 @@ def sivi_sm(problem, *, critic_step, start_sd, decay_every, annealing, angle, cr
         return problem.weights(len(a)) @ jnp.sum(2.0 * f * a - f**2, axis=1)
 
     def more(key):
-        start = critic.init(jax.random.fold_in(key, 1)).astype(float)
+        start = critic.init(jax.random.fold_in(key, 1))
         return start, second.init(start)
 
     def update(key, state, gradient, _):

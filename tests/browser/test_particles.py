@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from checks import until
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -114,10 +115,8 @@ def test_a_link_keeps_what_is_drawn(open_tab):
     tab.page.get_by_role("button", name="Repulsion").click()
     tab.page.wait_for_url("**show=attract,guides*")
     again = open_tab(tab.page.url[len(tab.server.url) :])
-    pressed = [
-        again.page.get_by_role("button", name=n).get_attribute("aria-pressed") for n in ("Attraction", "Repulsion")
-    ]
-    assert pressed == ["true", "false"]
+    for name, pressed in (("Attraction", "true"), ("Repulsion", "false")):
+        expect(again.page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", pressed)
 
 
 def test_particle_slider_grows_a_running_system_past_its_first_program(open_tab):
