@@ -207,6 +207,7 @@ def class_likelihood(outputs, rows: Rows):
 @TARGETS.register(
     "gap_regression",
     label="Regression with a gap, network",
+    listed=False,  # page Function space has it
     reference="D'Angelo et al. 2021, app. D.1",
     options=OPTIONS,
     knobs=(
@@ -242,6 +243,7 @@ def gap_regression(dim, *, width, depth, batch_size, noise, prior_scale, data, h
 @TARGETS.register(
     "ring_classes",
     label="Five classes on a ring, network",
+    listed=False,
     reference="D'Angelo et al. 2021, app. D.2",
     options=OPTIONS,
     knobs=(
