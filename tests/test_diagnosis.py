@@ -19,6 +19,7 @@ from stein_core.diagnosis.functionals import control_functionals
 from stein_core.fitting import fit_of
 from stein_core.models import ModelWarning
 from stein_core.recipe import Recipe
+from stein_core.theory import simplex_variance
 
 COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, -0.2], [0.0, -0.2, 0.25]])
 MEAN = np.array([3.0, -1.0, 100.0])
@@ -430,6 +431,40 @@ def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noq
     assert json.loads(out)["findings"]["stein_trace"]["value"] == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
     with pytest.raises(ValueError, match=r"shape \(10, 3\); allowed: \(m, 2\)"):
         fit_of(recipe, np.zeros((10, 3)))
+
+
+def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_would_give():
+    gaussian = target_of(Spec("gaussian", dim=40, method="svgd"))
+    made = {steps: fit(gaussian, method="svgd", particles=10, steps=steps, progress=False) for steps in (8, 2000)}
+    soon, late = (diagnose(each) for each in made.values())
+    assert "still moves" in soon.findings["rest"].sentence and "at rest" in late.findings["rest"].sentence
+    force = made[8].frame.attract + made[8].frame.repulse
+    left = np.linalg.norm(force) / np.linalg.norm(made[8].frame.attract)
+    assert soon.findings["rest"].value == pytest.approx(left) and left > 0.02
+    laws = [simplex_variance(40, n, "rbf", "median") for n in (10, 20)]
+    count = late.findings["count"]
+    assert count.value == pytest.approx(laws[0]) and f"With 20 it is {laws[1]:.3f}" in count.sentence
+    (change,) = late.twice
+    (row,) = late.try_changes((change,), progress=False)
+    assert row["report"].evidence.n == 20 and row["r"] == pytest.approx(laws[1], rel=0.02)
+    assert late.findings["stein_trace"].value == pytest.approx(laws[0], rel=0.02)
+    assert "rest" not in diagnose(fit("gaussian", particles=2, steps=8, progress=False)).findings  # forces are random
+
+
+def test_particles_at_one_place_are_counted():
+    x = normal(60)
+    clean, doubled = (replace_rows(x, count) for count in (0, 5))
+    assert not clean.findings["coincident"].wrong
+    found = doubled.findings["coincident"]
+    assert found.wrong and found.value == 10 and not doubled.ok
+    assert "coincident" not in diagnose(normal(60)).findings  # a chain may stay at its place
+
+
+def replace_rows(x, count):
+    """Return the report on particles x, of which `count` have moved to the place of another."""
+    x = x.copy()
+    x[:count] = x[10 : 10 + count] + 1e-6
+    return diagnose(Evidence(x, ("a", "b", "c"), scores_of(x), chains=0))
 
 
 def test_a_report_draws_the_law_and_what_a_reference_says():

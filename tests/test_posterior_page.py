@@ -105,6 +105,10 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
     assert page.shown["way"] == "few" and page.tried[0]["ok"] and "right: sd × 1.0" in words(page)
     page.change("smi")  # it was measured: look at it
     assert page.shown["way"] == "smi" and page.shown["ok"] and [one["way"] for one in page.tried] == ["few"]
+    page.change("twice smi")
+    ended(page)
+    more = next(one for one in page.tried if one["way"] == "twice smi")
+    assert more["particles"] == 40 and more["title"].endswith("with 40 particles")
     page.fit(reference=True)
     ended(page)
     rows = page.shown["reference"]

@@ -85,7 +85,9 @@ def fit_posterior(options) -> int:
         np.savez_compressed(options.draws, **made.values)
     reference, further = _reference(options, target)
     return _report(
-        options, diagnose(made, reference=reference), {"seconds": made.seconds, "rounds": made.rounds, **further}
+        options,
+        diagnose(made, reference=reference),
+        {"seconds": made.seconds, "rounds": made.rounds, "particles": len(made.frame.particles), **further},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.special import chdtri, ndtri
 
 from stein_core.diagnosis.discrepancy import discrepancy
@@ -20,6 +21,8 @@ ROWS = 5  # draws for each test function: fewer leave the regression to chance
 SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
 K_HAT = 0.7  # Vehtari et al. 2024
 R_HAT = 1.05
+RESTLESS = 0.01  # of the attraction: a force that is larger still moves the particles
+TWINS = 0.01  # of the distance between n particles in a grid: closer ones are at the same place
 MOST_PAIRED = 1000  # draws for the kernel Stein discrepancy, whose cost grows with their square
 BLIND = (
     "A small one proves nothing: it hardly sees the weights of modes, nor the collapse of few draws in many dimensions."
@@ -196,6 +199,35 @@ def chains(seen: Evidence) -> Finding | None:
     name, value = _worst(seen.names, each, each)
     text = f"R-hat is {value:.3f} at most, of {name}; {seen.ess:.0f} effective draws."
     return Finding(value, 1.0, 0.0, bool(value > R_HAT), text, dict(zip(seen.names, each.tolist())))
+
+
+@CHECKS.register("rest", label="At rest", reference="a force of zero", needs=("rest",), judges=False)
+def rest(seen: Evidence) -> Finding:
+    """Say whether the particles have stopped: a run that still moves may become better, or worse."""
+    said = "the run is at rest" if seen.rest <= RESTLESS else "the run still moves. Take more steps"
+    return Finding(seen.rest, 0.0, 0.0, False, f"The force that is left is {seen.rest:.2g} of the attraction: {said}.")
+
+
+@CHECKS.register("coincident", label="Same place", reference="-")
+def coincident(seen: Evidence) -> Finding | None:
+    """Count particles that have another at their place. They feel the same force, and so never part."""
+    unit = seen.draws.std(axis=0)
+    if seen.chains or seen.n < 2 or not (unit > 0).all():
+        return None
+    near = KDTree(seen.draws / unit).query(seen.draws / unit, 2)[0][:, 1]
+    twins = int((near < TWINS * math.sqrt(seen.d) * seen.n ** (-1 / seen.d)).sum())
+    text = f"{twins} of {seen.n} particles have another at their place, and stand for fewer."
+    return Finding(twins, 0.0, 0.0, twins > SMALL * seen.n, text if twins else "No two particles are at one place.")
+
+
+@CHECKS.register("count", label="Count", reference="theory.simplex_variance", needs=("usable",), judges=False)
+def count(seen: Evidence) -> Finding | None:
+    """Say what the law of the collapse gives with twice as many particles."""
+    if not math.isfinite(seen.law):
+        return None
+    more = f" With {2 * seen.n} it is {seen.law_of_twice:.3f}." * math.isfinite(seen.law_of_twice)
+    text = f"By its law the Stein trace of {seen.n} particles in {seen.d} dimensions is {seen.law:.3f} at rest.{more}"
+    return Finding(seen.law, 1.0, 0.0, False, text + " Exact draws have 1.")
 
 
 @CHECKS.register("ksd", label="KSD", reference="Gorham & Mackey 2017, eq. 5", needs=("usable",), judges=False)

@@ -72,6 +72,8 @@ class Evidence:
         log_p, log_q: (n,) log densities of the posterior and of the fit; or None.
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
+        law_of_twice: the same with twice as many particles.
+        rest: the force that is left over the attraction, both root mean squares; or None.
         reference: (k, d) draws that are right, of a long run of NUTS say; or None.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
@@ -83,6 +85,8 @@ class Evidence:
     log_q: np.ndarray | None = None
     chains: int = 1
     law: float = math.nan
+    law_of_twice: float = math.nan
+    rest: float | None = None
     reference: np.ndarray | None = None
     modes: tuple[Mode, ...] | None = None
 
@@ -186,9 +190,9 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
     if isinstance(what, Fit):
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
-        law = _law(what) if chains == 0 else math.nan
-        modes = what.target.modes or None
-        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, law, modes=modes)
+        laws = [_law(what, times) if chains == 0 else math.nan for times in (1, 2)]
+        modes, rest = what.target.modes or None, _rest(what)
+        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, *laws, rest, modes=modes)
     draws, chains, named = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):
@@ -243,8 +247,19 @@ def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
     return np.asarray(theta), chains, None
 
 
-def _law(fit: Fit) -> float:
-    """Return the Stein trace that the method's law gives for these settings; NaN if there is none."""
+def _rest(fit: Fit) -> float | None:
+    """Return `Evidence.rest`; None if the forces are not known, or are random numbers."""
+    if fit.frame is None or fit.log_q is not None:
+        return None
+    facts, knobs = METHODS[fit.recipe.spec.method].facts, fit.recipe.knobs
+    attraction = np.sqrt(np.mean(fit.frame.attract**2))
+    if facts.sampler or (facts.noisy and facts.noisy(knobs)) or not attraction > 0:
+        return None
+    return float(np.sqrt(np.mean((fit.frame.attract + fit.frame.repulse) ** 2)) / attraction)
+
+
+def _law(fit: Fit, times: int) -> float:
+    """Return the Stein trace of the method's law with so many times the particles; NaN if there is none."""
     spec = fit.recipe.spec
     knobs = {name: knob.default for name, knob in spec.knobs().items()} | dict(fit.recipe.knobs)
-    return float(METHODS[spec.method].facts.law(spec.dim, len(fit.draws), knobs))
+    return float(METHODS[spec.method].facts.law(spec.dim, times * len(fit.draws), knobs))

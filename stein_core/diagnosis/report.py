@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
 from stein_core.diagnosis.drawing import ALONE, CSS, questions
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
 from stein_core.fitting import DEFAULTS, Fit, fit
+from stein_core.registry import METHODS
 from stein_core.types import Target
 
 SNIPPET = (
@@ -193,11 +195,23 @@ class Report:
             f'<text x="{at:.1f}" y="{height + 16}" text-anchor="middle">1: as wide as the scores say</text></svg>'
         )
 
-    def try_changes(self, changes: Sequence[tuple[str, dict]] = CHANGES, progress: bool = True) -> list[dict[str, Any]]:
-        """Run other methods on the same posterior and measure each.
+    @property
+    def twice(self) -> tuple[tuple[str, dict], ...]:
+        """Return the change (method, knobs) to twice as many particles; empty if the method has one, or too many."""
+        used = self.made.recipe
+        count = 2 * used.knobs.get("method.particles", 1)
+        if METHODS[used.spec.method].facts.single or count > MAX_CAPACITY:
+            return ()
+        knobs = {name: value for name, value in used.knobs.items() if not name.startswith("target.")}
+        return ((used.spec.method, knobs | {"method.particles": count}),)
+
+    def try_changes(
+        self, changes: Sequence[tuple[str, dict]] | None = None, progress: bool = True
+    ) -> list[dict[str, Any]]:
+        """Run other methods, or more particles, on the same posterior and measure each.
 
         Args:
-            changes: (method, knobs) of each.
+            changes: (method, knobs) of each; by default `CHANGES` and twice as many particles.
             progress: show a bar for each.
 
         Returns:
@@ -210,7 +224,7 @@ class Report:
         if self.made is None:
             raise ValueError("try_changes needs a fit; allowed: a report of `diagnose(fit(...))`.")
         rows = []
-        for method, knobs in changes:
+        for method, knobs in (*CHANGES, *self.twice) if changes is None else changes:
             used, wanted = self.made.recipe, DEFAULTS.get(method, {}) | knobs
             if used.spec.method == method and all(used.knobs.get(key) == wanted[key] for key in wanted):
                 continue

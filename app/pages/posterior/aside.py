@@ -26,6 +26,7 @@ CARD = {
 }  # fmt: skip
 MOST = 12  # rows of a table
 NUTS = "nuts"
+TWICE = "twice "  # before the name of the method: the key of a change
 ROW = {"margin": (2, 0), "sizing_mode": "stretch_width"}
 
 

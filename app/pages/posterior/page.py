@@ -10,7 +10,7 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.posterior.aside import CARD, NUTS, rows, verdict
+from app.pages.posterior.aside import CARD, NUTS, TWICE, rows, verdict
 from app.pages.posterior.aside import CSS as ASIDE
 from app.pages.posterior.choice import LINK, WAYS, Choice, has_scores, posteriors
 from app.pages.posterior.jobs import RUN, PosteriorJob
@@ -118,10 +118,9 @@ class PosteriorPage:
     # ---- what the shell asks
 
     def show(self):
-        """Do nothing before a click: a fit takes seconds."""
+        """Do nothing before a click: a fit takes seconds. A job goes on while another page is shown."""
 
-    def hide(self):
-        """Do nothing: a job goes on while another page is shown."""
+    hide = show
 
     def open(self, query: dict[str, str]) -> None:
         """Show the choice of another link."""
@@ -190,6 +189,10 @@ class PosteriorPage:
             self.start(job, self.shown["title"], self.shown["way"], False)
         elif key == NUTS:
             self.fit(reference=True)
+        elif key.startswith(TWICE):
+            count = str(2 * self.shown["particles"])
+            job = PosteriorJob((*self.shown["words"], "--particles", count), self.shown["target"], self.shown["files"])
+            self.start(job, f"{self.shown['title']}, with {count} particles", key, True)
         else:
             self.fit(way=key)
 
@@ -269,6 +272,8 @@ class PosteriorPage:
         if self.shown is None:
             return
         ways = {key: WAYS[key][0] for key in ("smi", "svgd", "vi")} if self.shown["target"] else {}
+        if self.shown["way"] in WAYS and self.shown.get("particles", 1) > 1:
+            ways[TWICE + WAYS[self.shown["way"]][1]] = f"Twice as many particles: {2 * self.shown['particles']}"
         head = pmui.Typography("What to change, measured", variant="subtitle2", margin=(8, 8, 0, 8))
         made = rows(self.shown, self.tried, ways, self.change, self.busy) if ways else []
         self.further[:] = [head, *made] if made else []
