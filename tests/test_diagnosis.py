@@ -444,6 +444,7 @@ def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_wo
     laws = [simplex_variance(40, n, "rbf", "median") for n in (10, 20)]
     count = late.findings["count"]
     assert count.value == pytest.approx(laws[0]) and f"With 20 it is {laws[1]:.3f}" in count.sentence
+    assert "still moves" in soon.to_html() and count.sentence in late.to_html()
     (change,) = late.twice
     (row,) = late.try_changes((change,), progress=False)
     assert row["report"].evidence.n == 20 and row["r"] == pytest.approx(laws[1], rel=0.02)
@@ -456,7 +457,7 @@ def test_particles_at_one_place_are_counted():
     clean, doubled = (replace_rows(x, count) for count in (0, 5))
     assert not clean.findings["coincident"].wrong
     found = doubled.findings["coincident"]
-    assert found.wrong and found.value == 10 and not doubled.ok
+    assert found.wrong and found.value == 10 and not doubled.ok and doubled.to_html().count(found.sentence) == 3
     assert "coincident" not in diagnose(normal(60)).findings  # a chain may stay at its place
 
 

@@ -70,7 +70,7 @@ def questions(shown: dict[str, Any], colour: str) -> str:
     findings = shown["findings"]
     parts = [where(findings.get("location"), shown["ok"], colour), wide(findings, shown["law"], colour)]
     parts += [weights(findings), *([against(shown["against"], colour)] if shown["against"] else [])]
-    return "".join([*parts, discrepancy(findings), numbers(shown)])
+    return "".join([*parts, further(findings), numbers(shown)])
 
 
 def question(number: int, text: str, wrong: bool | None, body: str) -> str:
@@ -108,6 +108,8 @@ def wide(findings, law, colour) -> str:
     text, found = "Are they as wide as it says?", findings.get("width")
     trace = findings.get("stein_trace")
     others = [findings[name] for name in ("tails", "spread", "curvature", "modes") if name in findings]
+    twins = findings.get("coincident")
+    others += [twins] if twins and twins["wrong"] else []
     said = [each["sentence"] for each in (found, trace, *others) if each]
     wrong = None if trace is None and not others else any(each["wrong"] for each in (found, trace, *others) if each)
     figure = ""
@@ -208,10 +210,12 @@ def weights(findings) -> str:
     )
 
 
-def discrepancy(findings) -> str:
-    """Return the kernel Stein discrepancy with its warning."""
-    found = findings.get("ksd")
-    return f"<p>Kernel Stein discrepancy: {html.escape(found['sentence'])}</p>" if found else ""
+def further(findings) -> str:
+    """Return what is known of the run, and the kernel Stein discrepancy with its warning."""
+    said = [findings[name]["sentence"] for name in ("rest", "count") if name in findings]
+    if "ksd" in findings:
+        said.append(f"Kernel Stein discrepancy: {findings['ksd']['sentence']}")
+    return "".join(f"<p>{html.escape(each)}</p>" for each in said)
 
 
 def numbers(shown) -> str:
