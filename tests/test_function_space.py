@@ -13,7 +13,7 @@ from jax.scipy.stats import norm
 
 from stein_core import Functions, Rows, Spec, Target, downloads, function_space, target_of
 from stein_core.assembly import arguments_of, assemble
-from stein_core.downloads import idx
+from stein_core.downloads import data_file, idx
 from stein_core.experiments import images
 from stein_core.experiments.network_data import far_points, gap_data, handles, nngp, nngp_posterior, ring_data
 from stein_core.experiments.published import published
@@ -450,6 +450,7 @@ def test_images_are_read_and_their_likelihood_is_summed_in_blocks(monkeypatch, t
     images.images.cache_clear()
 
 
+@pytest.mark.skipif(data_file("fashion_mnist/train-images-idx3-ubyte.gz") is None, reason="STEIN_DATA has no images")
 def test_table_1_has_every_published_row_and_says_what_runs_for_it():
     table, cells = published("ensembles", "1 FashionMNIST"), TABLES["ensembles"].make(False)
     assert {f"{cell.row} ({cell.column})" for cell in cells} == set(table.rows) and len(cells) == 13
