@@ -449,7 +449,10 @@ def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_wo
     (row,) = late.try_changes((change,), progress=False)
     assert row["report"].evidence.n == 20 and row["r"] == pytest.approx(laws[1], rel=0.02)
     assert late.findings["stein_trace"].value == pytest.approx(laws[0], rel=0.02)
-    assert "rest" not in diagnose(fit("gaussian", particles=2, steps=8, progress=False)).findings  # forces are random
+    full = diagnose(fit("gaussian", particles=2, steps=8, guide="full", progress=False))
+    assert "rest" not in full.findings  # forces are random
+    (row,) = full.try_changes(full.twice, progress=False)
+    assert row["report"].made.recipe.spec.guide == "full" and row["report"].made.recipe.knobs["method.particles"] == 4
 
 
 def test_particles_at_one_place_are_counted():

@@ -216,13 +216,13 @@ def coincident(seen: Evidence) -> Finding | None:
         return None
     near = KDTree(seen.draws / unit).query(seen.draws / unit, 2)[0][:, 1]
     twins = int((near < TWINS * math.sqrt(seen.d) * seen.n ** (-1 / seen.d)).sum())
-    text = f"{twins} of {seen.n} particles have another at their place, and stand for fewer."
+    text = f"{twins} of {seen.n} particles have another at their place, and count as one with it."
     return Finding(twins, 0.0, 0.0, twins > SMALL * seen.n, text if twins else "No two particles are at one place.")
 
 
 @CHECKS.register("count", label="Count", reference="theory.simplex_variance", needs=("usable",), judges=False)
 def count(seen: Evidence) -> Finding | None:
-    """Say what the law of the collapse gives with twice as many particles."""
+    """Say which Stein trace the method's law gives, with these particles and with twice as many."""
     if not math.isfinite(seen.law):
         return None
     more = f" With {2 * seen.n} it is {seen.law_of_twice:.3f}." * math.isfinite(seen.law_of_twice)

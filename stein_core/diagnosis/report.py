@@ -229,7 +229,8 @@ class Report:
             if used.spec.method == method and all(used.knobs.get(key) == wanted[key] for key in wanted):
                 continue
             began = time.perf_counter()
-            report = diagnose(fit(self.made.target, method=method, knobs=knobs, progress=progress))
+            guide = used.spec.guide if used.spec.method == method else None
+            report = diagnose(fit(self.made.target, method=method, knobs=knobs, guide=guide, progress=progress))
             worst = {key: report.findings[check].value for key, check in COLUMNS.items() if check in report.findings}
             seconds = time.perf_counter() - began
             rows.append(
