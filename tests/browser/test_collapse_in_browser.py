@@ -7,6 +7,7 @@ import time
 
 import pytest
 from chromium import PATIENCE, Server, Tab, executable
+from playwright.sync_api import expect
 
 from stein_core import cache_folder, keep_compiled
 
@@ -103,7 +104,7 @@ def test_a_sweep_arrives_live_and_is_there_for_the_next_visitor(open_page):
     tab.wait(f"({CHART})()?.points.length === 2")
     assert [p["d"] for p in chart(tab)["points"]] == [5, 6]
     assert all(p["value"] == pytest.approx(float(p["law"]), rel=1e-3) for p in chart(tab)["points"])
-    assert tab.button("All runs are computed").is_disabled()
+    expect(tab.button("All runs are computed")).to_be_disabled()
     other = open_page(TINY)
     says(other, "4 computed here")
     other.wait(f"({CHART})()?.points.length === 2")
@@ -189,7 +190,7 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(open_page):
     assert tab.page.evaluate("window.hacked") is None
     write(tab, "Dimensions", "1,2,three")
     says(tab, "'1,2,three'; allowed")
-    assert tab.page.get_by_label("Dimensions", exact=True).input_value() == "1,2,three"
+    expect(tab.page.get_by_label("Dimensions", exact=True)).to_have_value("1,2,three")
     tab.wait(f"({CHART})()?.points.length === 40")
     write(tab, "Dimensions", "20,40")
     tab.wait(f"({CHART})()?.points.length === 8")
@@ -234,12 +235,13 @@ def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
         says(tab, text)
     for label, text in wrong.items():
         made = tab.page.get_by_label(label, exact=True)
-        assert made.get_attribute("aria-invalid") == "true" and made.input_value() == text
+        expect(made).to_have_attribute("aria-invalid", "true")
+        expect(made).to_have_value(text)
     for label, text in {"Dimensions": "18", "Particles n": "4", "alpha": "1"}.items():
         write(tab, label, text)
         tab.page.locator(f"[aria-invalid=false][value='{text}']").first.wait_for()
     says(tab, "Seeds = 'x'")
-    assert tab.page.get_by_text("Particles n = 999999").is_hidden()
+    expect(tab.page.get_by_text("Particles n = 999999")).to_be_hidden()
     write(tab, "Seeds", "1")
     tab.page.wait_for_url("**dims=18*")
     tab.page.get_by_text("Seeds = 'x'").wait_for(state="hidden")

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from chromium import PATIENCE, Tab
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -70,7 +71,7 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     )  # far from the top, and waiting
     play(tab)
     assert np.linalg.norm(np.subtract(tab.rows()[0][:2], start)) > 0.1
-    assert tab.page.get_by_role("button", name="trails").first.get_attribute("aria-pressed") == "true"
+    expect(tab.page.get_by_role("button", name="trails").first).to_have_attribute("aria-pressed", "true")
     before = onward(tab).get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
     end = time.monotonic() + PATIENCE
@@ -102,7 +103,6 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
 
 
 def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
     tab = open_page("?page=lessons&lesson=2&idea=2")
     table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
     table.wait_for()
@@ -111,7 +111,7 @@ def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
         tab.page.keyboard.press(key)
         tab.page.wait_for_url(f"**idea={idea}")
         table.wait_for(state="visible" if idea == 2 else "hidden")
-        assert tab.page.get_by_role("heading", level=2).locator("visible=true").count() == 1
+        expect(tab.page.get_by_role("heading", level=2).locator("visible=true")).to_have_count(1)
     next_idea(tab)
     slope = tab.page.get_by_role("slider", name="slope").last
     slope.press("ArrowRight")  # a slider's own key
@@ -155,7 +155,6 @@ def test_code_is_folded_and_stays_as_the_reader_left_it(open_page):
 
 
 def test_a_number_in_the_text_is_a_slider_of_the_figure(open_page):
-    expect = pytest.importorskip("playwright.sync_api").expect
     tab = open_page("?page=lessons&lesson=02&idea=1")
     tab.wait("window.steinlab && window.steinlab.frames > 0")
     number = tab.page.locator("[data-dial='method.particles']")

@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -37,7 +38,7 @@ def test_beyond_some_alpha_the_page_says_that_runs_leave_the_fixed_point(open_ta
     stand(tab, 3)
     tab.page.get_by_text("on one axis; 0, 1 and 1 across.").wait_for()
     leave = tab.page.get_by_text("Runs leave it: with so much repulsion one guide narrows")
-    assert leave.count() == 0
+    expect(leave).to_have_count(0)
     tab.slide("alpha", "PageUp")
     leave.wait_for()
 

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -16,13 +17,13 @@ def test_pages_are_kept_and_rest_while_hidden(open_tab):
     tab.choose("Particles", "Location and variance")
     tab.page.wait_for_url("**page=location*")
     tab.wait("window.steinlab.count[0] === 2")
-    assert tab.page.locator("canvas.plot:visible").count() >= 2
+    tab.page.locator("canvas.plot:visible").nth(1).wait_for()
     at = first.evaluate("hook => hook.step[0]")
     time.sleep(0.7)
     assert first.evaluate("hook => hook.step[0]") == at  # the hidden page's worker rests
     tab.choose("Location and variance", "Particles")
     tab.wait("window.steinlab.count[0] === 20")
-    assert "page=" not in tab.page.url
+    tab.page.wait_for_function("!location.search.includes('page=')")
     tab.wait(f"window.steinlab.step[0] > {at}")
     assert tab.step() < at + 60  # it went on where it was
 
@@ -61,7 +62,7 @@ def test_a_page_without_settings_has_no_button_for_them(open_tab):
     tab.choose("Particles", "Start")
     drawer.wait_for(state="hidden")
     tab.page.get_by_role("link", name="Start with lesson 1").wait_for()
-    assert not tab.page.get_by_role("button", name="Open drawer").is_visible()
+    expect(tab.page.get_by_role("button", name="Open drawer")).to_be_hidden()
     tab.choose("Start", "Particles")
     drawer.wait_for()
 

@@ -24,8 +24,8 @@ def test_plays_at_once_on_a_real_posterior(open_tab):
     tab.wait(f"window.steinlab.step[0] > {first} + 10 && window.steinlab.step[1] > {first} + 10")
     assert tab.stage("count") == [20, 20]
     tab.wait("Number.isFinite(window.steinlab.value(1, 'mixture_elbo'))")  # it moves before they are compiled
-    assert tab.page.get_by_text("mixture ELBO").count() == 1  # point masses have none
-    assert tab.page.get_by_text("of exact 1.75").count() == 2
+    expect(tab.page.get_by_text("mixture ELBO")).to_have_count(1)  # point masses have none
+    expect(tab.page.get_by_text("of exact 1.75")).to_have_count(2)
 
 
 def test_pause_step_reset_and_keys(open_tab):

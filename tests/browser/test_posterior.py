@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +21,7 @@ def test_upload_verdict_download_and_a_fit(open_tab):
     tab.page.get_by_role("button", name="Fit and check").wait_for()
     tab.page.locator("input[type=file]").set_input_files(npz(draws=0.6 * theta, scores=-0.6 * theta))
     tab.page.get_by_text("These draws are too narrow").wait_for()
-    assert tab.page.get_by_text("✕ No").count() == 1
+    expect(tab.page.get_by_text("✕ No")).to_have_count(1)
     with tab.page.expect_download() as download:
         tab.page.get_by_role("button", name="Report as HTML").click()
     assert download.value.suggested_filename == "report.html"
@@ -29,7 +30,7 @@ def test_upload_verdict_download_and_a_fit(open_tab):
     tab.page.get_by_text("No sign of a wrong location or width").wait_for()
     tab.page.get_by_role("button", name="Run", exact=True).nth(1).click()
     tab.page.get_by_role("button", name="Use it").wait_for()
-    assert tab.page.get_by_text("right: sd ×").count() == 2
+    expect(tab.page.get_by_text("right: sd ×")).to_have_count(2)
     tab.page.wait_for_url("**page=posterior&posterior=gaussian&way=vi")
 
 
@@ -38,5 +39,5 @@ def test_a_run_of_a_stage_is_diagnosed(open_tab):
     tab.page.get_by_text("step 1", exact=False).first.wait_for()
     tab.page.get_by_role("button", name="Diagnose this run").click()
     tab.page.get_by_text("What to change, measured").wait_for()
-    assert "page=posterior" in tab.page.url
-    assert tab.page.get_by_text("particles on the stage").first.is_visible()
+    tab.page.wait_for_url("**page=posterior*")
+    tab.page.get_by_text("particles on the stage").first.wait_for()

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from chromium import ROOT
+from playwright.sync_api import expect
 
 from app.ui.theme import TOKENS
 
@@ -100,7 +101,8 @@ def test_the_legend_hides_marks_and_lights_arrows(open_tab):
     attraction.click()
     tab.page.mouse.move(5, 5)
     tab.page.wait_for_url("**show=repulse,guides,trails*")
-    assert attraction.get_attribute("aria-pressed") == "false" and pixels(tab, BLUE) < 0.05 * full
+    expect(attraction).to_have_attribute("aria-pressed", "false")
+    tab.page.wait_for_function(f"(() => {{ return ({PIXELS})({BLUE}) < {0.05 * full} }})()")
     attraction.focus()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_function("!location.search.includes('show=')")

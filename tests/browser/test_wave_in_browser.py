@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from chromium import Tab
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -172,11 +173,12 @@ def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
         area.fill(text)
         tab.button("Use these points").click()
         tab.said(message)
-        assert len(tab.panel()["x"]) == 40 and area.get_attribute("aria-invalid") == "true"
+        expect(area).to_have_attribute("aria-invalid", "true")
+        assert len(tab.panel()["x"]) == 40
     area.fill("x;y\n" + "\n".join(f"0.5;{y}" for y in range(4)))  # several at the same x
     tab.button("Use these points").click()
     tab.until("p.x.length === 4")
-    assert area.get_attribute("aria-invalid") == "false"
+    expect(area).to_have_attribute("aria-invalid", "false")
     tab.page.locator("input[type=file]").set_input_files(
         {"name": "big.csv", "mimeType": "text/csv", "buffer": b"0.1,0.2\n" * 1_000_000}
     )
