@@ -74,7 +74,7 @@ def make_reference() -> None:
     np.savez_compressed(REFERENCE, draws=draws.astype(np.float32))
 
 
-BETA, NOISE, EVERY = 10.0, 0.1, 20  # drift's factor, sd of an observation, number of observations
+BETA, NOISE, EVERY = 10.0, 0.1, 5  # drift's factor, sd of an observation, times from one observation to the next
 SIMULATED = Option(
     "simulated",
     "same",
@@ -86,35 +86,34 @@ SIMULATED = Option(
 
 @lru_cache(maxsize=8)
 def _observed(dim: int, simulated: str) -> np.ndarray:
-    """Return the observations (20,) of a path, at every (dim / 20)-th time."""
+    """Return the observations (dim / 5,) of a path, at every fifth time."""
     draw, dt, u, path = np.random.default_rng(2022), 1.0 / dim, 0.0, []
     for _ in range(dim):
         drift = BETA * u * (1 - u**2) / (1.0 if simulated == "as coded" else 1 + u**2)
         u = u + drift * dt + np.sqrt(dt) * draw.normal()
         path.append(u)
-    step = dim // EVERY
-    return np.array(path)[step - 1 :: step] + NOISE * draw.normal(size=EVERY)
+    return np.array(path)[EVERY - 1 :: EVERY] + NOISE * draw.normal(size=dim // EVERY)
 
 
 @TARGETS.register(
     "diffusion",
     label="Conditioned diffusion",
     reference="Detommaso et al. 2018; KSIVI, sec. 6.3",
-    dims=(20, 1000),
+    dims=(5, 1000),
     default_dim=100,
-    dim_step=20,
+    dim_step=EVERY,
     sampled=False,
     options=(SIMULATED,),
 )
 def diffusion(dim, *, simulated):
-    """A path of du = 10 u (1 - u^2) / (1 + u^2) dt + dw on [0, 1] from u = 0, seen 20 times with noise of sd 0.1. The
-    data are a path of our own, for the paper's seed belongs to another generator."""
-    dt, step, seen = 1.0 / dim, dim // EVERY, _observed(dim, simulated)
+    """A path of du = 10 u (1 - u^2) / (1 + u^2) dt + dw on [0, 1] from u = 0, seen at every fifth time with noise of sd
+    0.1. The data are a path of our own, for the paper's seed belongs to another generator."""
+    dt, seen = 1.0 / dim, _observed(dim, simulated)
 
     def log_density(theta):
         before = jnp.concatenate([jnp.zeros(1), theta[:-1]])
         moves = theta - before - dt * BETA * before * (1 - before**2) / (1 + before**2)
-        misfit = theta[step - 1 :: step] - jnp.asarray(seen, float)
+        misfit = theta[EVERY - 1 :: EVERY] - jnp.asarray(seen, float)
         return -0.5 * jnp.sum(moves**2) / dt - 0.5 * jnp.sum(misfit**2) / NOISE**2
 
     times = (np.arange(dim) + 1) * dt

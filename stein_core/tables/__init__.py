@@ -6,6 +6,7 @@ from stein_core.tables import (  # noqa: F401  (importing registers)
     damped,
     ensembles,
     ksivi,
+    ksivi_posteriors,
     posteriordb,
     smi_mnist,
     smi_uci,
