@@ -20,6 +20,7 @@ from stein_core.density import in_precision_of, log_densities
 from stein_core.errors import short, unknown
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
+from stein_core.resting import force_left
 from stein_core.runner import Stepper
 from stein_core.spec import Spec, capacity_for, target_of, whole_number
 from stein_core.types import Frame, Target
@@ -28,6 +29,7 @@ STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each fo
 DRAWS = 4000  # of a mixture
 MOST_DIMS = 2000  # coordinates, above which no covariance of them is made
 ROUNDS = 4  # of new coordinates, at most
+LOOKS = 20  # at the metrics, in a round
 FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
 DEFAULTS = {
     "svgd": {"method.particles": 100, "bandwidth.rule": "median"},
@@ -45,6 +47,7 @@ class Fit:
         log_q: (n,) log density of the mixture at the draws, normalised; None for points.
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
         frame: where it ended, in z; None if only its particles are known.
+        rest: the force that is left, see `resting.force_left`; None if that says nothing.
         history: round, step, step size and metrics of each look.
         rounds: how often coordinates were found.
         consistent: whether the fit found the means and spreads that the last coordinates say.
@@ -57,6 +60,7 @@ class Fit:
     log_q: np.ndarray | None
     recipe: Recipe
     frame: Frame | None = None
+    rest: float | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     rounds: int = 1
     consistent: bool = True
@@ -150,7 +154,7 @@ def fit(
             at = [number * steps // len(STEP_SIZES) for number in range(len(STEP_SIZES))]
             changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
             recipe = Recipe(spec, chosen, seed, changes)
-            frame = _run(recipe, steps, history, number, tell)
+            frame, rest = _run(recipe, steps, history, number, tell)
             z, log_q = _draws(recipe, frame.particles, seed)
             if coordinates == "raw":
                 moved = False
@@ -181,6 +185,7 @@ def fit(
         None if log_q is None else log_q - volume,
         recipe,
         frame,
+        rest,
         history,
         number,
         not moved,
@@ -208,12 +213,12 @@ def _bar(on: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable, looks: int = 20) -> Frame:
-    """Take the steps of a recipe, and note its metrics on the way."""
+def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, float | None]:
+    """Take the steps of a recipe, and note its metrics on the way. Return the last frame and the force that is left."""
     stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
     measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
-    for at in range(0, steps, piece := max(1, steps // looks)):
+    for at in range(0, steps, piece := max(1, steps // LOOKS)):
         while changes and changes[0][0] <= at:
             _, name, value = changes.pop(0)
             knobs[name] = value
@@ -224,7 +229,7 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable,
         if not frame.finite or int(state.step) < goal:
             raise ValueError(f"the run diverged at step {int(state.step)}; try a smaller alpha, or other coordinates.")
         tell((number - 1) * steps + goal, number * steps)
-    return frame
+    return frame, force_left(stepper, state, knobs)
 
 
 def _draws(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -241,13 +246,14 @@ def _draws(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray
     return np.asarray(z), np.asarray(log_q)
 
 
-def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0) -> Fit:
+def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | None = None) -> Fit:
     """Return what a run has reached as a Fit, to diagnose it.
 
     Args:
         recipe: of the run, with the knobs that it has now.
         particles: (m, p) of its frame.
         seed: of the draws from the mixture.
+        step: of its frame. None if it is not known: then nothing is said of the force that is left.
 
     Raises:
         ValueError: particles of another shape, or that are not finite.
@@ -259,4 +265,15 @@ def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0) -> Fit:
         if particles.ndim != 2 or particles.shape[1] != size or not len(particles) or not np.isfinite(particles).all():
             raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")
         draws, log_q = _draws(recipe, particles, seed)
-    return Fit(problem.target, draws, log_q, recipe)
+    rest = None if step is None else _rest(recipe, particles, step)
+    return Fit(problem.target, draws, log_q, recipe, rest=rest)
+
+
+def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:
+    """Return the force that is left on these particles (m, p) after so many steps of a recipe."""
+    knobs = {**recipe.knobs, "method.particles": len(particles)} if len(particles) > 1 else recipe.knobs
+    stepper = Stepper(recipe.spec)
+    state = stepper.reset(recipe.seed, knobs)
+    rows = jnp.asarray(particles, state.particles.dtype)
+    state = state._replace(step=jnp.int32(step), particles=state.particles.at[: len(rows)].set(rows))
+    return force_left(stepper, state, knobs)

@@ -423,10 +423,12 @@ def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noq
     spec = Spec("correlated", method="svgd", capacity=16)
     recipe = Recipe(spec, {"method.particles": 10, "target.rho": 0.5} if "target.rho" in spec.knobs() else {})
     frame = collect(recipe, 20, measure=("stein_trace",))[-1]
-    made = fit_of(recipe, frame.particles)
+    made = fit_of(recipe, frame.particles, step=20)
+    left = [np.linalg.norm(force) for force in (frame.attract + frame.repulse, frame.attract)]
+    assert made.rest == pytest.approx(left[0] / left[1], rel=1e-4) and fit_of(recipe, frame.particles).rest is None
     assert diagnose(made).findings["stein_trace"].value == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
     (tmp_path / "recipe.json").write_text(json.dumps(recipe.to_dict()))
-    np.savez(tmp_path / "run.npz", particles=frame.particles)
+    np.savez(tmp_path / "run.npz", particles=frame.particles, step=20)
     code, out, _ = run("diagnose", tmp_path / "run.npz", "--model", tmp_path / "recipe.json", "--json")
     assert json.loads(out)["findings"]["stein_trace"]["value"] == pytest.approx(frame.metrics["stein_trace"], rel=1e-4)
     with pytest.raises(ValueError, match=r"shape \(10, 3\); allowed: \(m, 2\)"):
@@ -450,7 +452,7 @@ def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_wo
     assert row["report"].evidence.n == 20 and row["r"] == pytest.approx(laws[1], rel=0.02)
     assert late.findings["stein_trace"].value == pytest.approx(laws[0], rel=0.02)
     full = diagnose(fit("gaussian", particles=2, steps=8, guide="full", progress=False))
-    assert "rest" not in full.findings  # forces are random
+    assert "mean force" in full.findings["rest"].sentence and "still moves" in full.findings["rest"].sentence
     (row,) = full.try_changes(full.twice, progress=False)
     assert row["report"].made.recipe.spec.guide == "full" and row["report"].made.recipe.knobs["method.particles"] == 4
 
@@ -520,3 +522,15 @@ def test_the_discrepancy_is_told_with_its_warning_and_never_judges():
     assert "Kernel Stein discrepancy" in report.to_html()
     points = Evidence(x, ("a", "b", "c"), scores_of(x), chains=0)  # no independent draws
     assert "bootstrap" not in CHECKS["ksd"].make(points).sentence and "bootstrap" in found.sentence
+
+
+def test_the_mean_force_on_guides_tells_a_run_at_its_end_from_one_that_has_begun():
+    """One estimate is noise: of N(0, 1) in 2 dimensions it is as large at the end as on the way."""
+    made = {steps: fit("gaussian", steps=steps, progress=False) for steps in (20, 2000)}
+    soon, late = (diagnose(each).findings["rest"] for each in made.values())
+    assert soon.value > 0.6 and "still moves" in soon.sentence
+    assert late.value < 0.35 and "no more than noisy steps leave" in late.sentence
+    one = [np.linalg.norm(m.frame.attract + m.frame.repulse) / np.linalg.norm(m.frame.attract) for m in made.values()]
+    assert min(one) > 0.6
+    alone = fit("gaussian", method="svgd", knobs={"method.alpha": 0.0}, steps=20, progress=False)
+    assert alone.rest is None  # without repulsion there is nothing to compare the force with

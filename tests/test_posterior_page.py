@@ -70,13 +70,14 @@ def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_besid
     spec = Spec("gaussian", 2, "svgd", capacity=32)
     theta = rng.normal(size=(30, 2))
     theta = (theta - theta.mean(axis=0)) / theta.std(axis=0, ddof=1)
-    page.check([("SVGD", Recipe(spec), 0.5 * theta), ("Damped", Recipe(replace(spec, method="damped")), theta)])
+    page.check([("SVGD", Recipe(spec), 0.5 * theta, 7), ("Damped", Recipe(replace(spec, method="damped")), theta, 7)])
     until = time.monotonic() + 200
     while len(page.tried) < 1 and time.monotonic() < until:
         page.refresh()
         time.sleep(0.05)
     assert page.shown["title"] == "SVGD, 30 particles on the stage" and page.shown["of"].endswith("2 coordinates")
     assert page.shown["findings"]["width"]["value"] == pytest.approx(0.5, rel=0.01) and not page.shown["ok"]
+    assert "still moves" in page.shown["findings"]["rest"]["sentence"]
     assert [one["ok"] for one in page.tried] == [True] and "Damped, 30 particles" in words(page)
     page.change("run damped")
     assert page.shown["ok"] and "No sign" in page.verdict.html and page.tried[0]["way"] == "run svgd"

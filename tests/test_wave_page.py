@@ -301,6 +301,6 @@ def test_what_trains_is_handed_over_with_its_knobs_and_without_spare_rows():
     setup = WaveSetup(methods=("svgd", "vi"), knobs={"method.particles": 3, "target.noise": 0.2})
     spare = np.arange(6 * 41.0).reshape(6, 41)
     runs = runs_of_training(Snapshot(7, setup, {}, {"svgd": spare, "vi": np.ones((1, 82))}))
-    assert [(label, len(particles)) for label, _, particles in runs] == [("SVGD", 3), ("VI", 1)]
-    assert all(recipe.knobs["target.noise"] == 0.2 and recipe.spec.target == "wave" for _, recipe, _ in runs)
+    assert [(label, len(particles), step) for label, _, particles, step in runs] == [("SVGD", 3, 7), ("VI", 1, 7)]
+    assert all(recipe.knobs["target.noise"] == 0.2 and recipe.spec.target == "wave" for _, recipe, *_ in runs)
     assert runs_of_training(None) == []

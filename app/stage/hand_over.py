@@ -13,25 +13,25 @@ from stein_core import METHODS, Recipe
 from stein_core.recipe import EDITS
 
 
-def runs_of(session: Session) -> list[tuple[str, Recipe, np.ndarray]]:
-    """Return (label, Recipe with the knobs of this moment, particles (m, p)) of each method on the stage."""
+def runs_of(session: Session) -> list[tuple[str, Recipe, np.ndarray, int]]:
+    """Return (label, Recipe with the knobs of this moment, particles (m, p), step) of each method on the stage."""
     setup, capacity = session.shown()
     found = []
     for method, frame in zip(setup.methods, session.frames):
         run = setup.recipe(method, capacity)
         turned = {name: value for _, name, value in run.changes if name not in EDITS}
         recipe = Recipe(run.spec, {**run.knobs, **turned}, run.seed)
-        found.append((METHODS[method].label, recipe, np.asarray(frame.particles)))
+        found.append((METHODS[method].label, recipe, np.asarray(frame.particles), frame.step))
     return found
 
 
-def runs_of_training(snapshot: Snapshot | None) -> list[tuple[str, Recipe, np.ndarray]]:
-    """Return (label, Recipe with the knobs of this moment, particles (m, p)) of each method that trains."""
+def runs_of_training(snapshot: Snapshot | None) -> list[tuple[str, Recipe, np.ndarray, int]]:
+    """Return (label, Recipe with the knobs of this moment, particles (m, p), step) of each method that trains."""
     if snapshot is None:
         return []
     setup = snapshot.setup
     return [
-        (METHODS[method].label, recipe, np.asarray(particles)[: recipe.knobs.get("method.particles", 1)])
+        (METHODS[method].label, recipe, np.asarray(particles)[: recipe.knobs.get("method.particles", 1)], snapshot.step)
         for method, particles in snapshot.particles.items()
         for recipe in [setup.recipe(method)]
     ]

@@ -109,7 +109,8 @@ def diagnose_draws(options) -> int:
         if _is_recipe(options):
             if "particles" not in found:
                 raise ValueError(f"draws {short(options.draws)!r} has no array 'particles'; a recipe is read for them.")
-            what = fit_of(_recipe(options), found["particles"], options.seed)
+            step = int(found["step"]) if "step" in found else None
+            what = fit_of(_recipe(options), found["particles"], options.seed, step)
             reference, further = _reference(options, what.target)
             return _report(options, diagnose(what, reference=reference), further)
     reference, further = _reference(options, target)

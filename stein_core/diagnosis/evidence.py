@@ -73,7 +73,8 @@ class Evidence:
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
         law_of_twice: the same with twice as many particles.
-        rest: the force that is left over the attraction, both root mean squares; or None.
+        rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
+        noisy: whether it is the mean of estimates, as of guides.
         reference: (k, d) draws that are right, of a long run of NUTS say; or None.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
@@ -87,6 +88,7 @@ class Evidence:
     law: float = math.nan
     law_of_twice: float = math.nan
     rest: float | None = None
+    noisy: bool = False
     reference: np.ndarray | None = None
     modes: tuple[Mode, ...] | None = None
 
@@ -191,8 +193,19 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
         laws = [_law(what, times) if chains == 0 else math.nan for times in (1, 2)]
-        modes, rest = what.target.modes or None, _rest(what)
-        return Evidence(what.draws, what.target.coordinates, found, log_p, what.log_q, chains, *laws, rest, modes=modes)
+        modes, rest = what.target.modes or None, what.rest
+        known = (
+            what.draws,
+            what.target.coordinates,
+            found,
+            log_p,
+            what.log_q,
+            chains,
+            *laws,
+            rest,
+            what.log_q is not None,
+        )
+        return Evidence(*known, modes=modes)
     draws, chains, named = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):
@@ -245,17 +258,6 @@ def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
         except KeyError as error:
             raise ValueError(f"draws have no values of {short(error)}; there are: {', '.join(what)}.") from None
     return np.asarray(theta), chains, None
-
-
-def _rest(fit: Fit) -> float | None:
-    """Return `Evidence.rest`; None if the forces are not known, or are random numbers."""
-    if fit.frame is None or fit.log_q is not None:
-        return None
-    facts, knobs = METHODS[fit.recipe.spec.method].facts, fit.recipe.knobs
-    attraction = np.sqrt(np.mean(fit.frame.attract**2))
-    if facts.sampler or (facts.noisy and facts.noisy(knobs)) or not attraction > 0:
-        return None
-    return float(np.sqrt(np.mean((fit.frame.attract + fit.frame.repulse) ** 2)) / attraction)
 
 
 def _law(fit: Fit, times: int) -> float:

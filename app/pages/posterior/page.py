@@ -200,11 +200,11 @@ class PosteriorPage:
         """Check what is on a stage: the first run is shown, the others are measured beside it.
 
         Args:
-            runs: (label, Recipe, particles (m, p)) of each method.
+            runs: (label, Recipe, particles (m, p), step) of each method.
         """
-        for place, (label, recipe, particles) in enumerate(runs):
+        for place, (label, recipe, particles, step) in enumerate(runs):
             kept = io.BytesIO()
-            np.savez(kept, particles=particles)
+            np.savez(kept, particles=particles, step=step)
             files = {RUN: json.dumps(recipe.to_dict()).encode(), "run.npz": kept.getvalue()}
             job = PosteriorJob(("diagnose", "run.npz", "--model", RUN), RUN, files, [recipe])
             title = f"{label}, {len(particles)} particles on the stage"
