@@ -76,7 +76,7 @@ class Legend {
 }
 
 // The parts of a card: a head, a canvas, three large read-outs, and the others folded.
-function makeCard(deck, {title, kind, metrics, accent, edit, note}, onFold) {
+function makeCard(deck, {title, kind, particle, metrics, accent, edit, note}, onFold) {
   const node = element("section", "card", deck), head = element("h3", "head", node);
   const icon = element("span", "icon", head), name = element("span", "name", head, title), count = element("span", "count", head);
   const canvas = element("canvas", "plot", node);
@@ -104,7 +104,7 @@ function makeCard(deck, {title, kind, metrics, accent, edit, note}, onFold) {
     }
     return out;
   });
-  return {title, kind, accent, edit, note, node, outs, fold, icon, name, count, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
+  return {title, kind, particle, accent, edit, note, node, outs, fold, icon, name, count, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
 }
 
 const WORDS = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
@@ -120,7 +120,7 @@ function paintHead(card, theme) {
 }
 
 function showHead(card, panel) {
-  const text = card.note ? "" : `${panel.count} ${card.kind}${panel.count === 1 ? "" : "s"} · step ${panel.step.toLocaleString("en")}`;
+  const text = card.note ? "" : `${panel.count} ${card.particle}${panel.count === 1 ? "" : "s"} · step ${panel.step.toLocaleString("en")}`;
   if (card.count.textContent !== text) card.count.textContent = text;
 }
 

@@ -55,6 +55,7 @@ class SideBySide(Cards):
                 accent=look,
                 guides=spec.has_density,
                 edit=not METHODS[spec.method].facts.sampler,
+                particle="draw" if METHODS[spec.method].facts.sampler else None,
             )
             for look, spec in zip(looks, specs)
         ]
@@ -121,10 +122,13 @@ def card(
     edit: bool = True,
     note: str = "",
     guides: bool = False,
+    particle: str | None = None,
 ) -> dict:
     """Return one of a scene's "cards"; see `stage.Stage`."""
+    kind = "guide" if guides else "point"
     return {
-        "kind": "guide" if guides else "point",
+        "kind": kind,
+        "particle": particle or kind,
         "title": title,
         "metrics": list(metrics),
         "accent": [accent.colour, accent.dark],

@@ -44,7 +44,8 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         background: index of its first background.
         accent: [its colour on a light page, on a dark one].
         edit: whether a click adds a particle.
-        kind: "point" or "guide", what its particles are.
+        kind: "point" or "guide", how its particles are drawn.
+        particle: what one is called.
         note: text in its middle, or "".
         metrics: [{"name", "label", "log", "help", "big", "truth"}] of its read-outs: whether it is a large one, and the
             exact value that a gauge marks, or None.
