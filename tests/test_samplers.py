@@ -326,6 +326,9 @@ def test_the_observations_of_the_diffusion_bind_its_path():
     score = np.asarray(jax.grad(target.log_density)(free))
     seen = np.flatnonzero(np.abs(score) > 1e-6)
     assert set(seen) <= set(range(4, 100, 5)) and len(seen) == 20  # no drift at 0, every fifth point is seen
+    for dim in (50, 200):
+        score = np.asarray(jax.grad(target_of(Spec("diffusion", dim)).log_density)(jnp.zeros(dim)))
+        assert np.sum(np.abs(score) > 1e-6) == dim // 5
     same, coded = (target_of(Spec("diffusion", 40, options={"target.simulated": how})) for how in ("same", "as coded"))
     assert float(same.log_density(free[:40])) != float(coded.log_density(free[:40]))
 

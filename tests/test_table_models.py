@@ -8,10 +8,11 @@ from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
 from app.pages.benchmarks.live import live_link
-from stein_core import TARGETS, Spec, compile, downloads, target_of
+from stein_core import TARGETS, Recipe, Spec, compile, downloads, sampler_posteriors, target_of
 from stein_core.diagnosis.reference import nuts
+from stein_core.experiments.published import published
 from stein_core.spec import Options, data_of
-from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, smi_mnist, smi_uci
+from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_posteriors, smi_mnist, smi_uci
 from stein_core.tables.blr import test_errors as errors_of
 from stein_core.tables.logistic import fixed_prior, gamma_prior
 from stein_core.tables.predictions import classification
@@ -152,6 +153,65 @@ def test_a_semi_implicit_cell_says_how_far_its_draws_are_beside_two_exact_sample
     squares = [np.mean((np.sort(exact[0] @ v) - np.sort(exact[1] @ v)) ** 2) for v in along.T]
     assert found["floor"] == pytest.approx(np.sqrt(np.mean(squares)), rel=0.01)
     assert found["SW2"] > 3 * found["floor"] and found["SW1"] <= found["SW2"]
+
+
+def test_the_distance_in_a_box_is_that_of_the_draws_there():
+    """A shift by v is W2^2 = |v|^2; what lies outside does not count; sets of other sizes are cut to the smaller."""
+    x = np.random.default_rng(0).normal(size=(400, 2)).clip(-1.9, 1.9)
+    away = np.full((30, 2), 50.0)
+    assert ksivi.boxed(np.vstack([x, away]), [x + [0.3, 0.4]] * 2, 3.0) == pytest.approx(0.25, rel=1e-6)
+    assert ksivi.boxed(x, [x[:100]], 3.0) == pytest.approx(0.0, abs=1e-9)
+    assert np.isnan(ksivi.boxed(away, [x], 3.0))
+
+
+@pytest.mark.parametrize("row, column", [("Student-t", "KSDD"), ("eight Gaussians", "SIVI")])
+def test_a_method_of_section_7_that_has_hardly_moved_is_far_beyond_the_floor(row, column, monkeypatch):
+    monkeypatch.setattr(ksivi, "POINT_STEPS", 5)
+    found = ksivi.run_extended(Cell("ksivi_extensions", row, column, 0, (("draws", 16), ("steps", 20))))
+    metric = "W2² in 5" if row == "Student-t" else "SW2"
+    assert found[metric] > 2 * found[f"{metric} floor"] > 0
+    if row == "eight Gaussians":
+        assert found["modes floor"] == 8 > found["modes"]
+
+
+def test_a_course_stops_where_its_run_diverges():
+    knobs = {"method.particles": 8, "method.step_size": 1e3}
+    recipe = Recipe(Spec("gaussian", 2, "svgd", optimizer="sgd", capacity=8), knobs)
+    assert [name for name, *_ in ksivi.course(recipe, {"begin": 0, "end": 500}, 10)] == ["begin"]
+
+
+def test_every_number_of_tables_2_6_and_7_has_its_claim():
+    cells = {(cell.row, cell.column) for cell in TABLES["ksivi_diffusion"].make(False)}
+    claims = [claim for claim in TABLES["ksivi_diffusion"].facts.claims() if claim.table]
+    assert {(claim.row, claim.cells) for claim in claims} == cells
+    said = {(claim.table.table, *claim.at) for claim in claims}
+    for table in ("2", "6", "7"):
+        known = published("ksivi", table)
+        rows = [row for row in known.rows if row != "KSIVI"]  # in table 2: the two batches of table 7
+        assert {(table, row, dim) for row in rows for dim in known.columns} <= said
+    assert published("ksivi", "2").rows["KSIVI"] == published("ksivi", "7").rows["KSIVI (vanilla)"]
+
+
+@pytest.mark.long
+def test_the_reference_of_the_diffusion_is_a_normal_regression_when_there_is_no_drift(monkeypatch):
+    """Without drift the path is a Brownian motion: mean and variance are those of a normal regression."""
+    monkeypatch.setattr(sampler_posteriors, "BETA", 0.0)
+    sampler_posteriors._observed.cache_clear()
+    ksivi_posteriors.diffusion_reference.cache_clear()
+    made = TARGETS["diffusion"].make(50, simulated="same")
+    monkeypatch.setattr(ksivi_posteriors, "target_of", lambda spec: made)
+    try:
+        draws = np.vstack(ksivi_posteriors.diffusion_reference(50))
+        times, seen = (np.arange(50) + 1) / 50, sampler_posteriors._observed(50, "same")
+        prior = np.minimum.outer(times, times)
+        gain = prior[:, 4::5] @ np.linalg.inv(prior[4::5, 4::5] + 0.01 * np.eye(10))
+        mean, covariance = gain @ seen, prior - gain @ prior[4::5]
+        sd = np.sqrt(np.diag(covariance))
+        assert np.abs((draws.mean(axis=0) - mean) / sd).max() < 0.15
+        np.testing.assert_allclose(draws.std(axis=0) / sd, 1.0, atol=0.12)
+    finally:
+        sampler_posteriors._observed.cache_clear()
+        ksivi_posteriors.diffusion_reference.cache_clear()
 
 
 @pytest.mark.parametrize("name, page", [("ksivi_toys", "samplers"), ("svgd_uci", "particles")])

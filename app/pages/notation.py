@@ -23,6 +23,7 @@ from stein_core.knobs import Knob
 from stein_core.registry import Registry
 
 CSS = """
+.prose { max-width: 66rem; margin: 0 auto; }
 .prose > * { max-width: 50rem; }
 .prose > .wide { max-width: 66rem; }
 .prose table { width: 100%; font-size: 15px; line-height: 1.45; }

@@ -66,9 +66,13 @@ def mapper(dark: bool = False) -> CategoricalColorMapper:
     return CategoricalColorMapper(factors=[*known], palette=palette, nan_color=GREY)
 
 
+NEUTRAL = "* { --active-border: #888888 }"  # the bar under the tool that is on; Bokeh's is blue
+
+
 def dress(figure: Model, unit: int = 1) -> None:
     """Give a Bokeh figure the text sizes of the app, times `unit`, and nothing slanted."""
     axis, label = f"{TYPE['axis'] * unit}px", f"{TYPE['label'] * unit}px"
+    figure.toolbar.stylesheets = [NEUTRAL]
     figure.title.text_font_size, figure.title.text_font_style = label, "bold"
     figure.axis.axis_label_text_font_style = "normal"
     figure.axis.axis_label_text_font_size, figure.axis.major_label_text_font_size = label, axis
