@@ -79,6 +79,7 @@ class Legend {
 function makeCard(deck, {title, kind, particle, metrics, accent, edit, note}, onFold) {
   const node = element("section", "card", deck), head = element("h3", "head", node);
   const icon = element("span", "icon", head), name = element("span", "name", head, title), count = element("span", "count", head);
+  const many = element("span", "many", count), at = element("span", "", count);
   const canvas = element("canvas", "plot", node);
   Object.assign(canvas, {role: "img", ariaLabel: title});
   const outs = element("div", "outs", deck), big = element("div", "big", outs), more = metrics.filter(metric => !metric.big);
@@ -104,7 +105,7 @@ function makeCard(deck, {title, kind, particle, metrics, accent, edit, note}, on
     }
     return out;
   });
-  return {title, kind, particle, accent, edit, note, node, outs, fold, icon, name, count, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
+  return {title, kind, particle, accent, edit, note, node, outs, fold, icon, name, many, at, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
 }
 
 const WORDS = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
@@ -120,8 +121,11 @@ function paintHead(card, theme) {
 }
 
 function showHead(card, panel) {
-  const text = card.note ? "" : `${panel.count} ${card.particle}${panel.count === 1 ? "" : "s"} · step ${panel.step.toLocaleString("en")}`;
-  if (card.count.textContent !== text) card.count.textContent = text;
+  const texts = {
+    many: card.note ? "" : `${panel.count} ${card.particle}${panel.count === 1 ? "" : "s"} · `,
+    at: card.note ? "" : `step ${panel.step.toLocaleString("en")}`,
+  };
+  for (const [part, text] of Object.entries(texts)) if (card[part].textContent !== text) card[part].textContent = text;
 }
 
 function showReadout(out, value, card) {

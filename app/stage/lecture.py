@@ -13,6 +13,7 @@ from app.ui import link
 
 SWITCH = link.switch("lecture", "lecture in the link", ("off", "on"), attribute="on")
 QUIET = {"variant": "text", "size": "small", "margin": (8, 0), "height": 36}
+NO_PHONE = {"@media (max-width: 600px)": {"display": "none"}}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Lecture:
 
     def __init__(self, shell, tour: Tour, *turned: Callable[[bool], None], on: bool = False):
         self.shell, self.tour, self.turned, self.on = shell, tour, turned, on
-        self.talk = pmui.Button(label="Lecture (P)", icon="slideshow", on_click=self.toggle, **QUIET)
+        self.talk = pmui.Button(label="Lecture (P)", icon="slideshow", on_click=self.toggle, sx=NO_PHONE, **QUIET)
         self.leave = pmui.IconButton(
             icon="close", description="Leave the lecture (P)", on_click=self.toggle, visible=False
         )
@@ -67,7 +68,7 @@ class Lecture:
         """Return the caption, what else a page has, the buttons of the tour and those of the lecture."""
         tour = self.tour
         return pmui.FlexBox(
-            tour.text, *more, tour.before, tour.select, tour.after, self.talk, self.leave,
+            tour.text, *more, pmui.Row(tour.before, tour.select, tour.after, margin=0), self.talk, self.leave,
             align_items="center", sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
