@@ -13,7 +13,7 @@ from stein_core.distances import squared_distances
 from stein_core.downloads import data_file
 from stein_core.kernels import bandwidth
 from stein_core.methods.ksdd import stein_kernel
-from stein_core.methods.ksivi import ksivi
+from stein_core.methods.ksivi import entropic_term, ksivi
 from stein_core.methods.sivi import log_marginal
 from stein_core.methods.uivi import reverse
 from stein_core.noise import normal
@@ -86,6 +86,18 @@ def test_a_loss_is_unbiased_and_zero_at_the_target(statistic, by):
 
 
 OWN = {knob.name for knob in METHODS["ksivi"].knobs}
+
+
+def test_the_entropic_term_has_no_value_and_the_gradient_of_minus_the_mean_log_density():
+    eps, weights = np.random.default_rng(0).normal(size=(5, 1)), jnp.asarray([0.25] * 4 + [0.0])
+    score = lambda x: 0.5 - x  # of N(0.5, 1)  # noqa: E731
+
+    def term(shift):
+        x = shift + jnp.asarray(eps)
+        return entropic_term(0.3, weights, x, score(x))
+
+    assert float(term(2.0)) == 0.0
+    assert float(jax.grad(term)(2.0)) == pytest.approx(0.3 * np.mean(2.0 + eps[:4] - 0.5), rel=1e-5)
 
 
 def test_the_median_has_the_gradient_of_its_pair():

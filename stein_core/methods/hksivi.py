@@ -5,7 +5,15 @@ import jax.numpy as jnp
 
 from stein_core.forces import log_density_of
 from stein_core.knobs import Knob, Option
-from stein_core.methods.ksivi import ESTIMATOR, FOLLOW, discrepancy, second_batch, value_of
+from stein_core.methods.ksivi import (
+    ENTROPIC,
+    ESTIMATOR,
+    FOLLOW,
+    discrepancy,
+    entropic_term,
+    second_batch,
+    value_of,
+)
 from stein_core.networks import mlp
 from stein_core.registry import METHODS
 from stein_core.sampler import (
@@ -43,7 +51,7 @@ def bridge(problem, base_sd, share, key, x):
     label="HKSIVI",
     reference="Cheng et al. 2024 (KSIVI), sec. 7.2, reconstructed",
     guides=("normal",),
-    knobs=(ESTIMATOR, FOLLOW, FORM, START, BASE, DECAY),
+    knobs=(ESTIMATOR, FOLLOW, FORM, ENTROPIC, START, BASE, DECAY),
     options=(LAYERS, WIDTH, DEPTH),
     noisy=lambda choices: True,
     sampler=True,
@@ -51,7 +59,9 @@ def bridge(problem, base_sd, share, key, x):
     colour=("#8A3B12", "#F4B183"),
     marker="star",
 )
-def hksivi(problem, *, statistic, bandwidth_gradient, form, start_sd, base_sd, decay_every, layers, width, depth):
+def hksivi(
+    problem, *, statistic, bandwidth_gradient, form, entropic, start_sd, base_sd, decay_every, layers, width, depth
+):
     """T layers, each a Langevin step towards p^s base^(1-s), s from 1/T to 1, plus a network. Each layer descends its
     own discrepancy. The networks start at 0, so that the sampler starts as an unadjusted Langevin chain."""
     d, follow = problem.target.dim, value_of(bandwidth_gradient)
@@ -90,11 +100,16 @@ def hksivi(problem, *, statistic, bandwidth_gradient, form, start_sd, base_sd, d
         def batch(number):
             drawn = chain(weights, key, jax.random.fold_in(key, number + 1), n)
             toward = jax.vmap(lambda share, x: bridge(problem, base_sd, share, key, x))(shares, drawn.x)
-            return drawn.x, toward + drawn.pull
+            return (drawn.x, toward + drawn.pull), toward
 
-        first = batch(0)
-        second, pairs = second_batch(statistic, lambda: batch(1), first, problem.weights(n))
-        return jax.vmap(lambda first, second: discrepancy(problem, form, follow, first, second, pairs))(first, second)
+        (first, toward), each = batch(0), problem.weights(n)
+        second, pairs = second_batch(statistic, lambda: batch(1)[0], first, each)
+
+        def loss(first, second, toward):
+            value = discrepancy(problem, form, follow, first, second, pairs)
+            return value + entropic_term(entropic, each, first[0], toward)
+
+        return jax.vmap(loss)(first, second, toward)
 
     def shown(weights, key, run_key, n):
         return chain(weights, key, jax.random.fold_in(run_key, FIXED), n)

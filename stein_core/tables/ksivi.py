@@ -50,7 +50,7 @@ EXTENDED = {  # row -> target, and column -> method, knobs
             "SIVI": ("sivi", {}),
             "KSIVI (Gaussian)": ("ksivi", {}),
             "KSIVI (Riesz)": ("ksivi", {"method.form": "riesz"}),
-            "HKSIVI (Riesz)": ("hksivi", {"method.form": "riesz"}),
+            "HKSIVI (Riesz)": ("hksivi", {"method.form": "riesz", "method.start_sd": 0.3}),
         },
     ),
     "eight Gaussians": (
@@ -74,7 +74,9 @@ EXTENDED_DIFFERS = (
     "two sds.",
     "The paper's eight means, sd, layer widths and bridge are not in the text; ours are radius 4, sd 0.5, width 50 and "
     "a linear bridge. So HKSIVI is a reconstruction.",
-    "The paper adds an entropy to the loss on the Student-t. We do not.",
+    "On the Student-t KSIVI's loss has an entropic term of weight 0.05 for 40 % of the steps, as its code has.",
+    "HKSIVI starts with sigma 0.3 there, about the target's scale. Without these the draws run away, for the scores "
+    "vanish far out.",
     "The reduced protocol has 128 draws a step and 20,000 steps, one seed. MIED and KSDD move 1,000 points for 2,000 "
     "steps, as MIED's code does.",
 )
@@ -96,18 +98,21 @@ def course(recipe: Recipe, stops: dict[str, int], draws: int) -> Iterator[tuple[
         stops: name -> step.
         draws: how many fresh draws of a sampler; of another method these are its particles.
     """
-    stepper = compile(recipe.spec, look=False, measure=False)
-    state, taken, seconds = stepper.reset(recipe.seed, recipe.knobs), 0, 0.0
-    for name, step in stops.items():
+    stepper, knobs = compile(recipe.spec, look=False, measure=False), dict(recipe.knobs)
+    state, seconds, changes = stepper.reset(recipe.seed, knobs), 0.0, {step: (k, v) for step, k, v in recipe.changes}
+    names = {step: name for name, step in stops.items()}
+    for step in sorted({*names, *(step for step in changes if step <= max(names))}):
         began = time.perf_counter()
-        state = jax.block_until_ready(stepper.advance(state, recipe.knobs, step - taken))
-        seconds, taken = seconds + time.perf_counter() - began, step
+        state = jax.block_until_ready(stepper.advance(state, knobs, step - int(state.step)))
+        seconds += time.perf_counter() - began
         if int(state.step) < step:
             return
-        if METHODS[recipe.spec.method].facts.sampler:
-            yield name, np.asarray(stepper.draw(state, recipe.knobs, draws, seed=recipe.seed + 100)), seconds
-        else:
-            yield name, np.asarray(state.particles)[: int(recipe.knobs["method.particles"])], seconds
+        if step in names and METHODS[recipe.spec.method].facts.sampler:
+            yield names[step], np.asarray(stepper.draw(state, knobs, draws, seed=recipe.seed + 100)), seconds
+        elif step in names:
+            yield names[step], np.asarray(state.particles)[: int(knobs["method.particles"])], seconds
+        if step in changes:
+            knobs.update([changes[step]])
 
 
 def distances(draws: np.ndarray, exact: np.ndarray, name: str = "") -> dict[str, float]:
@@ -171,10 +176,13 @@ def extended_recipe(cell: Cell) -> Recipe:
     if not METHODS[method].facts.sampler:
         knobs = {"method.particles": COMPARED, "method.step_size": 1e-2, **knobs}
         return Recipe(Spec(target, method=method, capacity=COMPARED), knobs, cell.seed)
+    changes = ()
     if method != "hksivi":
         knobs = {"method.annealing": cell["steps"] // 2, **knobs}
+    if target == "student2" and method == "ksivi":
+        knobs, changes = {"method.entropic": 0.05, **knobs}, ((2 * cell["steps"] // 5, "method.entropic", 0.0),)
     knobs = {"method.particles": cell["draws"], "method.step_size": 1e-3, **knobs}
-    return Recipe(Spec(target, method=method, capacity=cell["draws"]), knobs, cell.seed)
+    return Recipe(Spec(target, method=method, capacity=cell["draws"]), knobs, cell.seed, changes)
 
 
 def run_extended(cell: Cell) -> dict[str, float]:
