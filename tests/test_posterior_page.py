@@ -27,7 +27,7 @@ class Frame(param.Parameterized):
 def page():
     document = Document()
     with set_curdoc(document):
-        yield PosteriorPage(SimpleNamespace(frame=Frame()), {})
+        yield PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "oring", "way": "smi"})
     for leave in document.session_destroyed_callbacks:
         leave(None)
 
@@ -127,6 +127,21 @@ def test_a_job_can_be_cancelled_and_draws_without_scores_are_those_of_the_chosen
     page.posterior.value = "gaussian"
     page.upload(npz(draws=np.random.default_rng(0).normal(size=(500, 2)) + 1.0))
     assert ended(page).shown["ok"] is False and "sd above" in page.text.html
+
+
+def test_a_bare_page_shows_an_example_that_gives_way_to_the_first_check():
+    with set_curdoc(Document()):
+        page = PosteriorPage(SimpleNamespace(frame=Frame()), {})
+        assert "Banana" in page.verdict.html and "an example" in page.verdict.html and page.shown["ok"] is False
+        assert "right: sd" in words(page) and page.report.startswith("<!doctype html>") and json.dumps(page.numbers())
+        page.change("smi")  # the other one takes its place
+        assert page.shown["ok"] and page.shown["way"] == "smi"
+        theta = np.random.default_rng(0).normal(size=(400, 3))
+        page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
+        assert page.shown is None and not page.aside.visible and "Is this posterior right?" in page.text.html
+        assert ended(page).shown["of"] == "uploaded draws" and not page.tried
+        again = PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "gausian"})
+        assert again.shown is None and again.error.visible
 
 
 def test_a_link_names_what_is_wrong_and_keeps_the_rest():

@@ -13,6 +13,7 @@ import panel_material_ui as pmui
 from app.pages.posterior.aside import CARD, NUTS, TWICE, rows, verdict
 from app.pages.posterior.aside import CSS as ASIDE
 from app.pages.posterior.choice import LINK, WAYS, Choice, has_scores, posteriors
+from app.pages.posterior.example import CHOICE, example
 from app.pages.posterior.jobs import RUN, PosteriorJob
 from app.pages.posterior.tables import CSS as TABLES
 from app.pages.posterior.tables import tables
@@ -43,7 +44,7 @@ class PosteriorPage:
     def __init__(self, shell, query: dict[str, str]):
         self.shell = shell
         names = posteriors()
-        self.choice, problems = link.read(LINK, query, Choice(next(iter(names.values()))))
+        self.choice, problems = link.read(LINK, query, CHOICE)
         self.shown: dict | None = None
         self.tried: list[dict] = []
         self.busy = False
@@ -104,14 +105,16 @@ class PosteriorPage:
         self.main = [
             pn.Column(
                 pn.Column(controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
-                pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=MIDDLE_OF_PAGE, margin=(8, 16)),
-                pn.Column(self.measured, margin=(8, 16), styles=MIDDLE_OF_PAGE),
+                pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=BELOW, margin=(8, 16)),
+                pn.Column(self.measured, margin=(8, 16), styles=BELOW),
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
             )
         ]
         if problems:
             self.refuse(" ".join(problems.values()))
+        elif self.choice == CHOICE:
+            self.show_example()
         shell.frame.param.watch(lambda event: self.draw(), "dark_theme")
         pn.state.on_session_destroyed(lambda context: self.job and self.job.cancel())
 
@@ -220,6 +223,17 @@ class PosteriorPage:
             words, target = [*words, "--model", self.choice.posterior], self.choice.posterior
         self.start(PosteriorJob(words, target, {name: content}), "Uploaded draws", "upload", False)
 
+    def show_example(self) -> None:
+        """Show what was computed before for the choice that the page opens with."""
+        self.shown, *self.tried = example()
+        self.reading.object = "An example. Fit a posterior, or upload draws."
+        self.draw()
+
+    def put_away(self) -> None:
+        """Take the example off the page."""
+        self.shown, self.tried = None, []
+        self.text.html, self.aside.visible, self.reading.object = INTRO, False, ""
+
     def start(self, job: PosteriorJob, title: str, way: str, more: bool) -> None:
         """Queue a job, unless one is under way.
 
@@ -232,6 +246,8 @@ class PosteriorPage:
         if self.job and self.job.active:
             return
         self.error.visible = False
+        if not more and self.shown and "example" in self.shown:
+            self.put_away()
         self.job, self.meant = job, (title, way, more)
         JOBS.add(job)
         self.refresh()
@@ -299,3 +315,4 @@ class PosteriorPage:
 
 WIDE = ".prose > * { max-width: none; }"
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}
+BELOW = {**MIDDLE_OF_PAGE, "padding": "0 8px", "box-sizing": "border-box"}  # the controls above have a margin of 8

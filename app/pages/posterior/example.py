@@ -1,0 +1,52 @@
+"""The report that page "Your posterior" opens with: two fits of the banana, computed before.
+
+`python -m app.pages.posterior.example` computes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from app.pages.posterior.choice import WAYS, Choice
+from stein_core import TARGETS
+
+FILE = Path(__file__).parents[3] / "assets" / "posterior_example.json"
+CHOICE = Choice("banana", "few")
+BESIDE = ("smi",)  # what else was measured
+
+
+def command(way: str) -> tuple[str, ...]:
+    """Return the words of the fit with a key of WAYS."""
+    _, method, words = WAYS[way]
+    return ("fit", CHOICE.posterior, "--method", method, *words)
+
+
+def example() -> list[dict[str, Any]]:
+    """Return the results as the page holds them, the one that is looked at first."""
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    about = {"of": TARGETS[CHOICE.posterior].label, "target": CHOICE.posterior, "files": {}, "example": True}
+    return [
+        {**one, **about, "title": f"{WAYS[way][0]}, an example", "way": way, "words": command(way)}
+        for way, one in found.items()
+    ]
+
+
+def make() -> None:
+    """Write the results: what `fit` says, and its report as HTML."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for way in (CHOICE.way, *BESIDE):
+            page = Path(folder, f"{way}.html")
+            words = [sys.executable, "-m", "stein_core", *command(way), "--json", "--out", str(page)]
+            said = subprocess.run(words, capture_output=True, text=True)
+            found[way] = {**json.loads(said.stdout), "page": page.read_text(encoding="utf-8")}
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    make()
