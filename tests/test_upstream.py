@@ -24,9 +24,12 @@ from bokeh.application.handlers import FunctionHandler, code
 from bokeh.core.serialization import Deserializer
 from bokeh.document import Document
 from bokeh.document.callbacks import invoke_with_curdoc
+from bokeh.document.events import ModelChangedEvent
 from bokeh.io import doc as current
+from bokeh.model import Model
 from bokeh.models import Div
 from bokeh.protocol.messages.error import error as ErrorMessage
+from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.server.connection import ServerConnection
 from bokeh.server.server import Server
 from bokeh.server.views import ws
@@ -46,6 +49,7 @@ from app.server.patches import (
     expect_second_closing,
     keep_documents_apart,
     keep_tracebacks,
+    look_models_up,
     send_at_once,
 )  # fmt: skip
 
@@ -72,6 +76,33 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 
     finished(mended())
     assert not caplog.text
+
+
+def test_bokeh_walks_through_all_models_for_each_message(monkeypatch):
+    document, asked = Document(), []
+    for _ in range(50):
+        document.add_root(Div())
+    first, new = document.roots[0], Div()
+    document.models.flush_synced()
+    plain = Model.ref.fget
+    monkeypatch.setattr(Model, "ref", property(lambda self: asked.append(self) or plain(self)))
+    title, child = (ModelChangedEvent(document, first, *change) for change in (("text", "a"), ("tags", [new])))
+
+    def message():
+        asked.clear()
+        return patch_doc.create([title, child]).content["events"], len(asked)
+
+    monkeypatch.setattr(patch_doc, "create", classmethod(patches._create_patch))
+    events, refs = message()
+    assert refs >= 50, "app.server.patches.look_models_up"
+    look_models_up()
+    found, refs = message()
+    assert found == events and refs < 10 and found[1]["new"][0]["name"] == "Div"  # a model that is new is described
+    with pytest.raises(ValueError, match="at least one event"):
+        patch_doc.create([])
+    first.tags = [new]
+    assert new in document.models._new_models and message()[0][1]["new"][0]["name"] == "Div"
+    assert new not in document.models._new_models and message()[0][1]["new"] == [{"id": new.id}]  # the second time not
 
 
 def test_bokeh_fails_on_a_second_closing(monkeypatch):
