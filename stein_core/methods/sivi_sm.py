@@ -10,6 +10,14 @@ from stein_core.registry import METHODS
 from stein_core.sampler import NETWORK, TRAINING, apply_gradient, fallen, sampler_of, scores, trained, warmth
 
 CRITIC = Knob("critic_step", 2.0, 0.01, 100.0, "log", "critic's step", "step size of the critic, in step sizes")
+SHARE = Knob(
+    "score_share",
+    0.0,
+    0.0,
+    1.0,
+    label="score in the critic",
+    help="share of the target's score that is added to the critic; it falls by 0.4 % every 100 steps",
+)
 WIDTH = Option("critic_width", 128, 1, 512, label="critic's width", help="units of each of its two hidden layers")
 
 
@@ -18,7 +26,7 @@ WIDTH = Option("critic_width", 128, 1, 512, label="critic's width", help="units 
     label="SIVI-SM",
     reference="Yu & Zhang 2023 (SIVI-SM), eq. 8 of KSIVI",
     guides=("normal",),
-    knobs=(CRITIC, *TRAINING),
+    knobs=(CRITIC, SHARE, *TRAINING),
     options=(*NETWORK, WIDTH),
     noisy=lambda choices: True,
     sampler=True,
@@ -26,7 +34,7 @@ WIDTH = Option("critic_width", 128, 1, 512, label="critic's width", help="units 
     colour=("#2E6B8A", "#86CFF0"),
     marker="hex",
 )
-def sivi_sm(problem, *, critic_step, start_sd, decay_every, annealing, angle, critic_width, **network):
+def sivi_sm(problem, *, critic_step, score_share, start_sd, decay_every, annealing, angle, critic_width, **network):
     """The network descends, and a critic f climbs, E[2 <f(x), a> - |f(x)|^2]: a Fisher divergence whose kernel is
     learned. Steps near 0.001 suit it."""
     sampler, d = sampler_of(problem, start_sd, **network), problem.target.dim
@@ -34,9 +42,11 @@ def sivi_sm(problem, *, critic_step, start_sd, decay_every, annealing, angle, cr
 
     def game(weights, of_critic, key, state):
         drawn = sampler.draw(weights, key, len(state.particles))
-        a = warmth(annealing, state.step) * scores(problem, key, drawn.x) + drawn.pull
+        score = warmth(annealing, state.step) * scores(problem, key, drawn.x)
+        a = score + drawn.pull
         f = critic.apply(of_critic, drawn.x)
         f = f if problem.mask is None else f * problem.mask
+        f = f + score_share * 1.004 ** -jnp.floor(state.step / 100.0) * score  # KSIVI's code on the waveform data
         return problem.weights(len(a)) @ jnp.sum(2.0 * f * a - f**2, axis=1)
 
     def more(key):
