@@ -217,3 +217,12 @@ def test_the_reference_of_the_diffusion_is_a_normal_regression_when_there_is_no_
 @pytest.mark.parametrize("name, page", [("ksivi_toys", "samplers"), ("svgd_uci", "particles")])
 def test_a_cell_opens_on_the_page_that_has_its_method(name, page):
     assert live_link(TABLES[name].make(False)[0]).startswith(f"?page={page}&")
+
+
+@DATA
+@pytest.mark.long
+def test_the_score_in_its_critic_brings_sivi_sm_to_the_waveform_posterior():
+    """After 10,000 steps of 0.001 from sigma 1 the paper has 0.12; without it SW1 is 29."""
+    recipe = ksivi_posteriors.waveform_recipe(Cell("ksivi_waveform", "0.001", "SIVI-SM", 0))
+    ((_, draws, _),) = ksivi.course(recipe, {"10k": 10_000}, 5000)
+    assert ksivi.distances(draws, sampler_posteriors.waveform_reference())["SW1"] < 0.3
