@@ -132,7 +132,9 @@ def test_a_job_can_be_cancelled_and_draws_without_scores_are_those_of_the_chosen
 def test_a_bare_page_shows_an_example_that_gives_way_to_the_first_check():
     with set_curdoc(Document()):
         page = PosteriorPage(SimpleNamespace(frame=Frame()), {})
-        assert "Banana" in page.verdict.html and "an example" in page.verdict.html and page.shown["ok"] is False
+        assert (
+            "Student-t product" in page.verdict.html and "an example" in page.verdict.html and page.shown["ok"] is False
+        )
         assert "right: sd" in words(page) and page.report.startswith("<!doctype html>") and json.dumps(page.numbers())
         page.change("smi")  # the other one takes its place
         assert page.shown["ok"] and page.shown["way"] == "smi"

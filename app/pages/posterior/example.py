@@ -1,4 +1,4 @@
-"""The report that page "Your posterior" opens with: two fits of the banana, computed before.
+"""The report that page "Your posterior" opens with: two fits of a product of Student-t densities, computed before.
 
 `python -m app.pages.posterior.example` computes them anew.
 """
@@ -16,7 +16,7 @@ from app.pages.posterior.choice import WAYS, Choice
 from stein_core import TARGETS
 
 FILE = Path(__file__).parents[3] / "assets" / "posterior_example.json"
-CHOICE = Choice("banana", "few")
+CHOICE = Choice("student", "few")
 BESIDE = ("smi",)  # what else was measured
 
 

@@ -100,7 +100,7 @@ class PosteriorPage:
         )
         self.sidebar = []
         controls = pmui.FlexBox(
-            self.posterior, self.way, self.run, self.stop, self.bar, self.reading, self.file, align_items="center"
+            self.posterior, self.way, self.run, self.file, self.stop, self.bar, self.reading, align_items="center"
         )
         self.main = [
             pn.Column(
