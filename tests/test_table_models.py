@@ -219,6 +219,12 @@ def test_a_cell_opens_on_the_page_that_has_its_method(name, page):
     assert live_link(TABLES[name].make(False)[0]).startswith(f"?page={page}&")
 
 
+def test_the_link_of_a_cell_has_what_changes_on_the_way():
+    cell = next(c for c in TABLES["ksivi_extensions"].make(False) if c.column == "KSIVI (Riesz)")
+    link = live_link(cell)
+    assert "method.entropic=0.05" in link and "changes=8000~method.entropic~0" in link
+
+
 @DATA
 @pytest.mark.long
 def test_the_score_in_its_critic_brings_sivi_sm_to_the_waveform_posterior():

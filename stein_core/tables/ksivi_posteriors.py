@@ -15,7 +15,7 @@ from stein_core.spec import Spec, target_of
 from stein_core.tables.ksivi import COLUMNS, course, distances
 from stein_core.tables.table import TABLES, Cell, Claim, Figure
 
-SIZES = {False: ("0.0001", "0.001", "0.005"), True: ("0.00001", "0.0001", "0.001", "0.005", "0.008")}
+SIZES = ("0.00001", "0.0001", "0.001", "0.005", "0.008")
 WAVEFORM = ("KSIVI (vanilla)", "KSIVI (u-stat)", "SIVI-SM")
 FIGURE_4 = ("KSIVI (vanilla)", "KSIVI (u-stat)", "SIVI", "SIVI-SM")  # at 0.001
 SHAPE = ("least sd", "most sd", "correlation error")
@@ -29,7 +29,7 @@ WAVEFORM_DIFFERS = (
     "SIVI-SM starts with sd 1. Its critic has 256 units a layer and takes one step for each of its own.",
     "As in the published code, the target's score is added to the critic. Without it the run ends far from the truth: "
     "SW1 21.",
-    "The reduced protocol has three of five step sizes and one seed. The paper prints no errors.",
+    "The reduced protocol has one seed. The paper prints no errors.",
     "The U-statistic has no row in table 5; it stands beside the same published number.",
     "Figures 4 and 5 have no numbers. In their place stand the ratios of sds to NUTS, of the narrowest and the widest "
     "weight, and the largest error of a correlation. The paper's SIVI has a full covariance there, and ours has not.",
@@ -68,7 +68,7 @@ def shape(draws: np.ndarray, exact: np.ndarray) -> dict[str, float]:
 def waveform_claims() -> list[Claim]:
     """Return both distances after both numbers of steps, beside table 5."""
     table, found = published("ksivi", "5"), []
-    for size in SIZES[True]:
+    for size in SIZES:
         for column in WAVEFORM:
             for after in AT:
                 at = f"{column.split(' ')[0]} (iteration = {after})", size
@@ -89,12 +89,11 @@ def waveform_claims() -> list[Claim]:
     recipe=waveform_recipe,
 )
 def ksivi_waveform(full: bool, seeds: int | None = None) -> list[Cell]:
-    """Three methods after 10,000 and 20,000 steps, and SIVI at 0.001. Reduced: three step sizes, one seed; full: five
-    and three."""
+    """Three methods after 10,000 and 20,000 steps, and SIVI at 0.001. Reduced: one seed; full: three."""
     return [
         Cell("ksivi_waveform", size, column, seed)
         for seed in range(seeds or (3 if full else 1))
-        for size in SIZES[full]
+        for size in SIZES
         for column in (FIGURE_4 if size == "0.001" else WAVEFORM)
     ]
 

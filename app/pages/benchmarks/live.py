@@ -80,6 +80,7 @@ def setup_of(recipe: Recipe) -> Setup:
         seed=recipe.seed,
         knobs=dict(recipe.knobs),
         options=dict(spec.options),
+        changes=recipe.changes,
     )
     if setup.particles > CAPACITY:
         raise ValueError(f"It has {setup.particles} particles; allowed on this server: {CAPACITY}.")
