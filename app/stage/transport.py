@@ -118,11 +118,12 @@ class Transport:
         if "playing" in news:
             playing = news["playing"]
             self.play.param.update(label="Pause" if playing else "Play", icon="pause" if playing else "play_arrow")
+        rewind = {"value_label": f"step {news['step']:,}"} if "step" in news else {}  # its own number counts frames
         if "history" in news:
             length, position = news["history"]
-            self.rewind.param.update(end=max(length - 1, 1), value=position)
-        if "step" in news:
-            self.rewind.value_label = f"step {news['step']:,}"  # its own number counts frames
+            rewind |= {"end": max(length - 1, 1), "value": position}
+        if rewind:
+            self.rewind.param.update(**rewind)
         if "setup" in news:
             setup = news["setup"]
             self.used = {name for method in setup.methods for name in setup.spec(method, CAPACITY).knobs()}
