@@ -11,7 +11,7 @@ from app.pages.samplers.view import SamplerView, reference, seen
 from app.stage.run import Run
 from app.stage.scene import density
 from app.stage.setup import Setup
-from stein_core import METHODS, Spec, Stepper
+from stein_core import METHODS, TARGETS, Spec, Stepper, Target
 from stein_core.spec import Options
 
 KNOBS = {"method.particles": 8, "method.step_size": 1e-3}
@@ -55,6 +55,34 @@ def test_the_tick_moves_with_the_weight_and_the_bars_do_not():
 def test_a_target_without_draws_has_no_distance():
     assert reference("diffusion", 40, Options(), Options()).draws is None
     assert reference("x_shaped", 2, Options(), Options()).modes is None
+
+
+def test_reference_draws_stand_in_for_the_contours_of_a_slice():
+    """The slice of the waveform posterior through its centre, 0, lies where no draw is."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(800, 3)) @ np.diag([2.0, 0.5, 1.0]) + [3.0, -1.0, 0.0]
+
+    @TARGETS.register("known_draws", label="Known draws", reference="here", dims=(3, 3), default_dim=3, sampled=False)
+    def known_draws(dim):
+        "A normal with draws of it."
+        return Target(
+            log_density=lambda theta: -0.5 * ((theta - 3.0) ** 2).sum(),
+            reference=draws,
+            center=np.zeros(3),
+            scale=np.ones(3),
+            extent=(-5.0, 11.0, -4.0, 2.0),
+            coordinates=("x", "y", "z"),
+            constrain=lambda theta: {"theta": theta},
+        )
+
+    try:
+        shown = density("known_draws", 3)
+    finally:
+        del TARGETS._entries["known_draws"]
+    assert "draws of NUTS" in shown["labels"][0] and shown["draws"] is None  # they are not exact
+    largest = max((np.reshape(line, (-1, 2)) for line in shown["contours"]), key=lambda line: np.ptp(line[:, 0]))
+    assert np.ptp(largest[:, 0]) == pytest.approx(2 * 3.03 * 2.0, rel=0.25)  # 99 % of a normal: 3.03 sds
+    assert np.ptp(largest[:, 1]) == pytest.approx(2 * 3.03 * 0.5, rel=0.25)
 
 
 def test_nobody_edits_a_run_of_samplers_alone():

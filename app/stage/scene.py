@@ -10,6 +10,7 @@ import contourpy
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import gaussian_kde
 
 from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
@@ -149,7 +150,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     """Return a scene's background for a target.
 
     Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
-    two dimensions it is the slice through the target's centre.
+    two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
 
     Args:
         name: of the target, or the Target.
@@ -177,8 +178,12 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     y = np.linspace(y0, y1, cells)
     points = np.tile(np.float32(target.center), (cells * cells, 1))
     points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    log_p = np.asarray(density(points), float).reshape(cells, cells)
-    p = np.exp(log_p - log_p.max())
+    of_draws = dim > 2 and target.reference is not None
+    if of_draws:
+        p = gaussian_kde(np.asarray(target.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
+    else:
+        log_p = np.asarray(density(points), float).reshape(cells, cells)
+        p = np.exp(log_p - log_p.max())
     ranked = np.sort(p.ravel())[::-1]
     shares = np.cumsum(ranked) / ranked.sum()
     levels = [ranked[np.searchsorted(shares, mass)] for mass in MASSES]
@@ -187,7 +192,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     shade = np.uint8(255 * np.mean([p >= level for level in levels], axis=0))  # a step darker inside each contour
     labels = list(target.coordinates[:2])
     if dim > 2:
-        labels[0] += f" (contours: a slice of {dim} dimensions)"
+        labels[0] += " (contours: draws of NUTS)" if of_draws else f" (contours: a slice of {dim} dimensions)"
     image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
     equal = target.log_normalizer is not None  # the coordinates of a posterior have units of their own
     return {
