@@ -249,7 +249,7 @@ def extended_claims() -> list[Claim]:
     recipe=extended_recipe,
 )
 def ksivi_extensions(full: bool, seeds: int | None = None) -> list[Cell]:
-    """Section 7. Reduced: 128 draws a step, 20,000 steps, one seed; full: 500, 50,000 and three."""
+    """A Student-t and eight Gaussians. Reduced: 128 draws a step, 20,000 steps, one seed; full: 500, 50,000, three."""
     draws, steps = (500, 50_000) if full else (128, 20_000)
     return [
         Cell("ksivi_extensions", row, column, seed, (("draws", draws), ("steps", steps)))
