@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -175,6 +176,7 @@ def fit(
                 variance=None,
                 covariance=None,
             )
+        left = rest()
         tell(number * steps, number * steps)
         theta, volume = z, 0.0
         if coordinates != "raw":
@@ -185,7 +187,7 @@ def fit(
         None if log_q is None else log_q - volume,
         recipe,
         frame,
-        rest,
+        left,
         history,
         number,
         not moved,
@@ -213,8 +215,9 @@ def _bar(on: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, float | None]:
-    """Take the steps of a recipe, and note its metrics on the way. Return the last frame and the force that is left."""
+def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, Callable]:
+    """Take the steps of a recipe, and note its metrics on the way. Return the last frame, and what measures the force
+    that is left."""
     stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
     measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
@@ -229,7 +232,7 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable)
         if not frame.finite or int(state.step) < goal:
             raise ValueError(f"the run diverged at step {int(state.step)}; try a smaller alpha, or other coordinates.")
         tell((number - 1) * steps + goal, number * steps)
-    return frame, force_left(stepper, state, knobs)
+    return frame, partial(force_left, stepper, state, knobs)
 
 
 def _draws(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -271,7 +274,8 @@ def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | Non
 
 def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:
     """Return the force that is left on these particles (m, p) after so many steps of a recipe."""
-    knobs = {**recipe.knobs, "method.particles": len(particles)} if len(particles) > 1 else recipe.knobs
+    counted = "method.particles" in recipe.spec.knobs()
+    knobs = {**recipe.knobs, "method.particles": len(particles)} if counted else recipe.knobs
     stepper = Stepper(recipe.spec)
     state = stepper.reset(recipe.seed, knobs)
     rows = jnp.asarray(particles, state.particles.dtype)

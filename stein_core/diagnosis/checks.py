@@ -22,7 +22,7 @@ SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws t
 K_HAT = 0.7  # Vehtari et al. 2024
 R_HAT = 1.05
 RESTLESS = 0.01  # of the attraction: a force that is larger still moves the particles
-STIRRED = 0.35  # the same of guides: after 2,000 steps `fit` has left 0 to 0.3 of it, after 20 steps 0.8 to 1
+STIRRED = 0.35  # the same of guides: after 2,000 steps `fit` has left 0 to 0.3 of it, after 20 mostly 0.8 to 1
 TWINS = 0.01  # of the distance between n particles in a grid: closer ones are at the same place
 MOST_PAIRED = 1000  # draws for the kernel Stein discrepancy, whose cost grows with their square
 BLIND = (
@@ -205,14 +205,16 @@ def chains(seen: Evidence) -> Finding | None:
 @CHECKS.register("rest", label="At rest", reference="a force of zero", needs=("rest",), judges=False)
 def rest(seen: Evidence) -> Finding:
     """Say whether the particles have stopped: a run that still moves may become better, or worse."""
-    rest = (
-        f"The mean force that is left is {seen.rest:.2g} of one step's attraction"
-        if seen.noisy
-        else (f"The force that is left is {seen.rest:.2g} of the attraction")
-    )
-    said = "no more than noisy steps leave" if seen.noisy else "the run is at rest"
-    moves = seen.rest > (STIRRED if seen.noisy else RESTLESS)
-    return Finding(seen.rest, 0.0, 0.0, False, f"{rest}: {'the run still moves. Take more steps' if moves else said}.")
+    if seen.noisy:
+        left, limit, still = (
+            f"mean force that is left is {seen.rest:.2g} of one step's",
+            STIRRED,
+            "no more than noisy steps leave",
+        )
+    else:
+        left, limit, still = f"force that is left is {seen.rest:.2g} of the", RESTLESS, "the run is at rest"
+    said = still if seen.rest <= limit else "the run still moves. Take more steps"
+    return Finding(seen.rest, 0.0, 0.0, False, f"The {left} attraction: {said}.")
 
 
 @CHECKS.register("coincident", label="Same place", reference="-")

@@ -74,7 +74,7 @@ class Evidence:
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
         law_of_twice: the same with twice as many particles.
         rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
-        noisy: whether it is the mean of estimates, as of guides.
+        noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
         reference: (k, d) draws that are right, of a long run of NUTS say; or None.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
@@ -193,19 +193,9 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
         laws = [_law(what, times) if chains == 0 else math.nan for times in (1, 2)]
-        modes, rest = what.target.modes or None, what.rest
-        known = (
-            what.draws,
-            what.target.coordinates,
-            found,
-            log_p,
-            what.log_q,
-            chains,
-            *laws,
-            rest,
-            what.log_q is not None,
-        )
-        return Evidence(*known, modes=modes)
+        known = what.draws, what.target.coordinates, found, log_p, what.log_q, chains, *laws
+        noisy = what.log_q is not None or what.target.minibatch is not None
+        return Evidence(*known, rest=what.rest, noisy=noisy, modes=what.target.modes or None)
     draws, chains, named = _draws(what, target)
     bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
     if len(bad):

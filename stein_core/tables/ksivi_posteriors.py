@@ -27,8 +27,8 @@ WAVEFORM_DIFFERS = (
     "The step size stays as it is. The paper does not say so, but its distances that rise from 10,000 to 20,000 steps "
     "suggest it. Adam's second beta is 0.99.",
     "SIVI-SM starts with sd 1. Its critic has 256 units a layer and takes one step for each of its own.",
-    "As in the published code, the target's score is added to the critic. Without it the run at 0.001 ends far from the "
-    "truth: SW1 is 21.",
+    "As in the published code, the target's score is added to the critic. Without it the run at 0.001 ends far "
+    "from the truth: SW1 is 21.",
     "The reduced protocol has one seed. The paper prints no errors.",
     "The U-statistic has no row in table 5; it stands beside the same published number.",
     "Figures 4 and 5 have no numbers. In their place stand the ratios of sds to NUTS, of the narrowest and the widest "

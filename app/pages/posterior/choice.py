@@ -22,6 +22,12 @@ WAYS = {  # key -> (label, method, words of the command)
 }
 
 
+def command(posterior: str, way: str) -> tuple[str, ...]:
+    """Return the words of the fit of a posterior with a key of WAYS."""
+    _, method, words = WAYS[way]
+    return ("fit", posterior, "--method", method, *words)
+
+
 def posteriors() -> dict[str, str]:
     """Return what can be fitted: label -> name."""
     own = {entry.label: entry.name for entry in TARGETS.listed()}

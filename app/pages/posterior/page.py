@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 
 from app.pages.posterior.aside import CARD, NUTS, TWICE, rows, verdict
 from app.pages.posterior.aside import CSS as ASIDE
-from app.pages.posterior.choice import LINK, WAYS, Choice, has_scores, posteriors
+from app.pages.posterior.choice import LINK, WAYS, Choice, command, has_scores, posteriors
 from app.pages.posterior.example import CHOICE, example
 from app.pages.posterior.jobs import RUN, PosteriorJob
 from app.pages.posterior.tables import CSS as TABLES
@@ -175,8 +175,8 @@ class PosteriorPage:
             (self.shown["target"], self.shown["way"]) if way or reference else (self.choice.posterior, self.choice.way)
         )
         target, key = now[0], way or now[1]
-        label, method, words = WAYS[key]
-        words = ("fit", target, "--method", method, *words, *("--reference", "nuts") * reference)
+        label = WAYS[key][0]
+        words = (*command(target, key), *("--reference", "nuts") * reference)
         files = self.shown["files"] if way or reference else {}
         self.start(PosteriorJob(words, target, files), label, key, bool(way))
 
