@@ -113,17 +113,15 @@ class Spec:
     def _checked(self, chosen: dict[str, Any]) -> Options:
         """Return every option of the entries. Of Options that another Spec had, those that these entries lack are
         dropped and those that a dimension says follow it. Of others a name that is unknown is refused."""
-        facts, carried = TARGETS[self.target].facts, isinstance(self.options, Options)
+        carried = isinstance(self.options, Options)
         known = {f"{group}.{option.name}": option for group, e in zip(GROUPS, self.entries) for option in e.options}
         for name in list(chosen):
             if name not in known:
                 if not carried:
                     raise unknown("option", name, known)
                 del chosen[name]
-        if facts.options_of and self.dim is not None:
-            given = {name.split(".")[1]: value for name, value in chosen.items() if name.startswith("target.")}
-            said = {f"target.{name}": value for name, value in facts.options_of(self.dim, **given).items()}
-            chosen = {**chosen, **said} if carried else {**said, **chosen}
+        said = options_of_dim(TARGETS[self.target], self.dim, chosen)
+        chosen = {**chosen, **said} if carried else {**said, **chosen}
         return Options({name: option.check(chosen.get(name, option.default)) for name, option in known.items()})
 
     def options_of(self, group: str) -> dict[str, Any]:
@@ -183,6 +181,20 @@ def target_at(spec: Spec, knobs: Mapping[str, Any]) -> Target:
     if entry.facts.data:
         own["data"] = data_of(entry, Options(spec.options_of("target")))
     return entry.make(spec.dim, **spec.options_of("target"), **own) if own else target_of(spec)
+
+
+def options_of_dim(target: Entry, dim: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the dimension says of a target, by full name: none for most targets, or if it is None.
+
+    Args:
+        target: the entry.
+        dim: dimension that was asked for.
+        options: full name -> value, on which the others may depend.
+    """
+    if target.facts.options_of is None or dim is None:
+        return {}
+    given = {name.split(".")[1]: value for name, value in options.items() if name.startswith("target.")}
+    return {f"target.{name}": value for name, value in target.facts.options_of(dim, **given).items()}
 
 
 def all_options() -> dict[str, Option]:

@@ -14,7 +14,7 @@ from stein_core.errors import short, unknown, whole
 from stein_core.knobs import PointsKnob
 from stein_core.recipe import EDITS
 from stein_core.registry import Entry
-from stein_core.spec import Options, all_options
+from stein_core.spec import Options, all_options, options_of_dim
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -57,9 +57,8 @@ class Setup:
                 plain = more and group == "guide" and any(METHODS[m].facts.guides[0] == name for m in self.methods)
                 object.__setattr__(self, group, None if plain else registry[name].name)
                 options |= {f"{group}.{option}": value for option, value in more.items()}
-        if (of_dim := TARGETS[self.target].facts.options_of) and self.dim is not None:
-            given = {name.split(".")[1]: value for name, value in options.items() if name.startswith("target.")}
-            options = {**{f"target.{name}": value for name, value in of_dim(self.dim, **given).items()}, **options}
+        if said := options_of_dim(TARGETS[self.target], self.dim, options):
+            options = {**said, **options}
             object.__setattr__(self, "dim", None)
         allowed = all_options()
         for name in options:
