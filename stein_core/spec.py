@@ -169,17 +169,20 @@ def target_of(spec: Spec) -> Target:
     return _target(TARGETS[spec.target], spec.dim, Options(spec.options_of("target")), precision())
 
 
-def target_at(spec: Spec, knobs: Mapping[str, Any]) -> Target:
+def target_at(spec: Spec, knobs: Mapping[str, Any], data: Any = None) -> Target:
     """Return the spec's target with these knobs, and its defaults for the others.
 
     Args:
         spec: names the target.
         knobs: full name -> value, checked or traced; what is not the target's is ignored.
+        data: of the target, if they are an argument of a program; None: those on the device.
     """
+    if not knobs and data is None:
+        return target_of(spec)
     entry = TARGETS[spec.target]
     own = {knob.name: knobs.get(f"target.{knob.name}", knob.default) for knob in entry.knobs}
     if entry.facts.data:
-        own["data"] = data_of(entry, Options(spec.options_of("target")))
+        own["data"] = data_of(entry, Options(spec.options_of("target"))) if data is None else data
     return entry.make(spec.dim, **spec.options_of("target"), **own) if own else target_of(spec)
 
 

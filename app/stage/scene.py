@@ -16,7 +16,7 @@ from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, TARGETS, Spec, Target, target_of
-from stein_core.spec import Options, target_at
+from stein_core.spec import Options, data_of, target_at
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
@@ -151,6 +151,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
 
     Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
     two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
+    A target of many rows of data is started at its centre, which may lie far from its mass: it has no slice.
 
     Args:
         name: of the target, or the Target.
@@ -159,13 +160,10 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
         knobs: of the target by their full names, where they differ from the default.
     """
     spec = Spec(name, dim, options=options)
-    target = target_at(spec, knobs) if knobs else target_of(spec)
+    target = target_at(spec, knobs)
     x0, x1, y0, y1 = target.extent
-    # Many rows of data make a point dear: fewer of them, and not all at once.
-    cells, density = GRID, _densities(name, dim, options, knobs) if knobs else jax.jit(jax.vmap(target.log_density))
-    if TARGETS[name].facts.data:
-        cells = COARSE
-        density = jax.jit(lambda points: jax.lax.map(target.log_density, points, batch_size=cells))
+    of_rows = TARGETS[name].facts.data is not None
+    cells, density = COARSE if of_rows else GRID, _densities(spec, knobs)  # rows of data make a point dear
     x = np.linspace(x0, x1, cells)
     if dim == 1:
         log_p = np.asarray(density(jnp.float32(x[:, None])), float)
@@ -178,7 +176,12 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     y = np.linspace(y0, y1, cells)
     points = np.tile(np.float32(target.center), (cells * cells, 1))
     points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    labels, equal = list(target.coordinates[:2]), target.log_normalizer is not None  # a posterior's units are its own
     of_draws = dim > 2 and target.reference is not None
+    if of_rows and dim > 2 and not of_draws:
+        labels[0] += f" (no contours in {dim} dimensions)"
+        plain = {"extent": [x0, x1, y0, y1], "equal": equal, "labels": labels, "contours": [], "image": None}
+        return {**plain, "curve": None, "draws": ghosts(target)}
     if of_draws:
         p = gaussian_kde(np.asarray(target.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
     else:
@@ -190,11 +193,9 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     generator = contourpy.contour_generator(x, y, p)
     lines = [line.ravel().round(4).tolist() for level in levels for line in generator.lines(level)]
     shade = np.uint8(255 * np.mean([p >= level for level in levels], axis=0))  # a step darker inside each contour
-    labels = list(target.coordinates[:2])
     if dim > 2:
         labels[0] += " (contours: draws of NUTS)" if of_draws else f" (contours: a slice of {dim} dimensions)"
     image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
-    equal = target.log_normalizer is not None  # the coordinates of a posterior have units of their own
     return {
         "extent": [x0, x1, y0, y1],
         "equal": equal,
@@ -206,16 +207,22 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     }
 
 
-def _densities(name: str, dim: int, options: Options, knobs: Options):
-    values = tuple(np.float32(value) for value in knobs.values())
-    return partial(_compiled_densities(name, dim, options, tuple(knobs)), values)
+def _densities(spec: Spec, knobs: Options):
+    entry, values = TARGETS[spec.target], tuple(np.float32(value) for value in knobs.values())
+    data = data_of(entry, Options(spec.options_of("target"))) if entry.facts.data else None
+    return partial(_compiled_densities(spec, tuple(knobs)), values, data)
 
 
 @lru_cache(maxsize=16)
-def _compiled_densities(name: str, dim: int, options: Options, names: tuple[str, ...]):
-    """Return the compiled function (values of the knobs `names`, points) -> log densities: no value compiles again."""
-    spec = Spec(name, dim, options=options)
-    return jax.jit(lambda values, x: jax.vmap(target_at(spec, dict(zip(names, values))).log_density)(x))
+def _compiled_densities(spec: Spec, names: tuple[str, ...]):
+    """Return the compiled function (values of the knobs `names`, data, points) -> log densities. No value compiles
+    again."""
+
+    def densities(values, data, points):
+        log_density = target_at(spec, dict(zip(names, values)), data).log_density
+        return jax.vmap(log_density)(points) if data is None else jax.lax.map(log_density, points, batch_size=COARSE)
+
+    return jax.jit(densities)
 
 
 def ghosts(target: Target) -> list[float] | None:

@@ -156,8 +156,8 @@ def tests(rows) -> list[str]:
     recipe=recipe_of,
 )
 def smi_uci(full: bool, seeds: int | None = None) -> list[Cell]:
-    """Six methods, standard and Gap10 splits. Reduced: 10,000 steps, 5 standard and all Gap10 splits of five small sets,
-    2 of each kind of the others, NUTS on three sets; full: all sets and splits, 60,000 steps."""
+    """Six methods, standard and Gap10 splits. Reduced: 10,000 steps, 5 standard and all Gap10 splits of five small
+    sets, 2 of each kind of the others, NUTS on three sets; full: all sets and splits, 60,000 steps."""
     cells, steps = [], MOST if full else 10_000
     for splits in SPLITS:
         for name, dataset in SETS.items():
