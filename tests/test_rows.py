@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from checks import COMPILE, TRACE
 
-from stein_core import METHODS, Recipe, Spec, collect, compile, from_rows
+from app.stage.scene import _densities, density
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_rows
 from stein_core.datasets import COVERTYPE, covertype, data_file
 from stein_core.machine import check_memory
 from stein_core.rows import MOST
 from stein_core.runner import Stepper
+from stein_core.spec import Options, data_of
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.stop import Stop
 
@@ -166,3 +168,25 @@ def test_covertype_is_on_the_device_once_and_svgd_classifies_it():
     logits = x @ np.asarray(state.particles)[:, :-1].T
     predicted = (1 / (1 + np.exp(-logits))).mean(axis=1) > 0.5
     assert 0.745 < np.mean(predicted == y) < 0.765
+
+
+def test_the_stage_takes_data_as_an_argument_and_draws_no_slice_far_from_the_mass():
+    target, x, y = line(count=200_000)
+    spec, own = Spec(target), TARGETS[target]
+    assert _densities(spec, Options()).func is _densities(spec, Options()).func  # compiled once
+    program, (values, data) = _densities(spec, Options()).func, _densities(spec, Options()).args
+    assert len(program.trace(values, data, np.zeros((4, 2), np.float32)).lower().as_text()) < 100_000
+    assert jax.tree.leaves(data)[0] is jax.tree.leaves(data_of(own, Options()))[0]
+    few, x, y = line()
+    points = np.float32([[0.3, -0.2], [0.5, -1.0]])
+    exact = [-0.5 * np.sum(t**2) - 0.5 * np.sum((y - t[0] - t[1] * x) ** 2) for t in np.float64(points)]
+    np.testing.assert_allclose(_densities(Spec(few), Options())(points), exact, rtol=1e-4)
+    assert density(few, 2)["contours"]
+    wide = from_rows(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, rows: -0.5 * (rows[1] - theta[0] - theta[1] * rows[0]) ** 2,
+        (x, y),
+        **{**PLANE, "center": np.zeros(3), "scale": np.ones(3), "coordinates": ("a", "b", "c")},
+        constrain=lambda theta: {"line": theta},
+    )
+    assert density(wide, 3)["contours"] == [] and "no contours in 3 dimensions" in density(wide, 3)["labels"][0]
