@@ -45,3 +45,23 @@ def squared_distances(x: Array, y: Array, weights: Array | None = None) -> Array
     square = norms - 2.0 * (x @ y.T)
     least = ROUNDING * jnp.finfo(square.dtype).eps
     return jnp.where(square > least * norms, square, 0.0)  # a smaller value is rounding error of 0
+
+
+def stein_matrix(x, scores, squared):
+    """Return the Stein kernel of all pairs of draws, with the kernel k = (1 + |x - y|^2)^(-1/2).
+
+    u(x, y) = <s(x), s(y)> k + <s(x), grad_y k> + <s(y), grad_x k> + tr(grad_x grad_y k). Source: Gorham & Mackey 2017,
+    eq. 5, with c = 1 and beta = -1/2.
+
+    Args:
+        x, scores: (n, d) draws and gradients of the log density, arrays of NumPy or of JAX.
+        squared: (n, n) squared distances of the draws.
+
+    Returns:
+        (n, n), in units of 1 / x^2.
+    """
+    base = 1.0 + squared
+    k = base**-0.5
+    cross = scores @ x.T  # <s(x_i), x_j>
+    along = cross.diagonal()[:, None] - cross  # <s(x_i), x_i - x_j>; grad_y k = (x - y) k / base = -grad_x k
+    return k * (scores @ scores.T + (along + along.T) / base + (x.shape[1] - 3.0 * squared / base) / base)

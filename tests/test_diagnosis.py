@@ -9,13 +9,15 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy.spatial.distance import cdist
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
 from stein_core.decentring import funnels
-from stein_core.diagnosis.discrepancy import discrepancy, stein_matrix
+from stein_core.diagnosis.discrepancy import discrepancy
 from stein_core.diagnosis.evidence import CHECKS, Evidence, implied
 from stein_core.diagnosis.functionals import control_functionals
+from stein_core.distances import stein_matrix
 from stein_core.fitting import fit_of
 from stein_core.models import ModelWarning
 from stein_core.recipe import Recipe
@@ -494,7 +496,7 @@ def test_the_stein_kernel_is_the_one_that_autodiff_gives():
 
     scores = scores_of(x)
     expected = [[float(u(a, b, s, t)) for b, t in zip(x, scores)] for a, s in zip(x, scores)]
-    np.testing.assert_allclose(stein_matrix(x, scores), expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(stein_matrix(x, scores, cdist(x, x, "sqeuclidean")), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_the_discrepancy_of_20_exact_draws_in_50_dimensions():
