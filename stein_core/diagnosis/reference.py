@@ -22,6 +22,7 @@ def nuts(
     warmup: int = WARMUP,
     samples: int = SAMPLES,
     gradients: list[int] | None = None,
+    depth: int = 10,
 ) -> np.ndarray:
     """Return draws (chains, samples, d) of NUTS in the target's coordinates.
 
@@ -32,11 +33,12 @@ def nuts(
         seed: of the chains.
         chains, warmup, samples: how many, and steps of each.
         gradients: a list to which the number of gradients is added, those of the warm-up too.
+        depth: of a trajectory's tree at most: it has 2^depth - 1 steps.
     """
     kind = "whitened" if target.root is not None or target.variance is not None else "scaled"
     with in_precision_of(target):
         z = precondition(target, kind)
-        kernel = NUTS(potential_fn=lambda theta: -z.log_density(theta), target_accept_prob=0.9)
+        kernel = NUTS(potential_fn=lambda theta: -z.log_density(theta), target_accept_prob=0.9, max_tree_depth=depth)
         sampler = MCMC(
             kernel,
             num_warmup=warmup,
