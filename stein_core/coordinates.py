@@ -54,6 +54,7 @@ def precondition(target: Target, kind: str) -> Target:
         return density and (lambda z: density(back(z)) + log_volume)
 
     minibatch, sample, unconstrain, functions = target.minibatch, target.sample, target.unconstrain, target.functions
+    start, moved = target.start, lambda points: None if points is None else np.asarray(into(np.asarray(points, float)))
     covariance = _covariance(target)
     covariance = None if covariance is None else inverse @ covariance @ inverse.T
     diagonal = covariance is not None and np.allclose(covariance, np.diag(np.diagonal(covariance)), atol=1e-9)
@@ -71,7 +72,10 @@ def precondition(target: Target, kind: str) -> Target:
         constrain=lambda z: target.constrain(back(z)),
         unconstrain=unconstrain and (lambda values: into(unconstrain(values))),
         sample=sample and (lambda key, n: into(sample(key, n))),
-        mean=None if target.mean is None else np.asarray(into(np.asarray(target.mean, float))),
+        mean=moved(target.mean),
+        start=start and (lambda key, n: into(start(key, n))),
+        reference=moved(target.reference),
+        mode_centers=moved(target.mode_centers),
         variance=None if covariance is None else np.diagonal(covariance),
         covariance=None if diagonal else covariance,
         log_normalizer=target.log_normalizer,

@@ -57,7 +57,7 @@ def moments(problem, key, outputs):
     functions = problem.target.functions
     for_inputs, for_draws = jax.random.split(jax.random.fold_in(key, PRIOR))
     n, r, c = outputs.values.shape
-    scores = jax.random.uniform(for_inputs, (r,)) + outputs.known
+    scores = jax.random.uniform(for_inputs, (r,), jnp.float32) + outputs.known
     known, chosen = jax.lax.top_k(scores, min(AT, r))
     real = known > 1
     draws = functions.prior_sample(for_draws, DRAWS)

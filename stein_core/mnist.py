@@ -58,7 +58,7 @@ def mnist(dim, *, data, batch, width, layers):
 
     def start(key, n):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(n))
-        return jax.vmap(lambda k: jax.random.uniform(k, (dim,), minval=-0.1, maxval=0.1))(keys)
+        return jax.vmap(lambda k: jax.random.uniform(k, (dim,), jnp.float32, -0.1, 0.1))(keys)
 
     return target_of_rows(
         lambda theta: jnp.sum(norm.logpdf(theta)),

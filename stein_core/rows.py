@@ -58,7 +58,7 @@ def target_of_rows(
         return total + jnp.sum(log_likelihood(theta, jax.tree.map(lambda rows: rows[whole:], data)))
 
     def minibatch(key, joint):
-        chosen = jax.random.randint(key, (most,), 0, count)
+        chosen = jax.random.randint(key, (most,), 0, count, jnp.int32)  # the same in float64
         rows = jax.tree.map(lambda array: array[chosen], data)
         weights = jnp.where(jnp.arange(most) < batch, count / batch, 0.0)
         prior = log_joint_prior if joint and log_joint_prior is not None else log_prior

@@ -200,12 +200,14 @@ def options_of_dim(target: Entry, dim: int | None, options: Mapping[str, Any]) -
     return {f"target.{name}": value for name, value in target.facts.options_of(dim, **given).items()}
 
 
-def all_options() -> dict[str, Option]:
-    """Return every option of any target, guide or method by its full name."""
+def all_options(target: str | None = None) -> dict[str, Option]:
+    """Return every option of any target, guide or method by its full name. If several have one name, it is that of
+    `target`."""
+    own = () if target is None else (TARGETS[target],)
     return {
         f"{registry.kind}.{option.name}": option
         for registry in (TARGETS, GUIDES, METHODS)
-        for entry in registry.entries()
+        for entry in (*registry.entries(), *(own if registry is TARGETS else ()))
         for option in entry.options
     }
 

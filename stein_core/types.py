@@ -155,11 +155,18 @@ class Target:
 
     @cached_property
     def entry(self) -> Entry:
-        """Return the registry entry of an unnamed target: a Spec takes a Target as well as a registered name."""
-        takes_data = None if self.data is None else lambda: self.data
+        """Return the registry entry of an unnamed target: a Spec takes a Target as well as a registered name. It has
+        the option `coordinates` if its covariance is known, at least roughly."""
+        from stein_core.coordinates import COORDINATES, precondition  # which needs this module
+
+        takes_data = None if self.data is None else lambda **options: self.data
         facts = TargetFacts(dims=(self.dim, self.dim), default_dim=self.dim, data=takes_data)
-        make = lambda dim, **arguments: self.remake(**arguments) if arguments else self  # noqa: E731
-        return Entry(repr(self), "Own target", make, "", "A target without a name.", self.knobs, facts)
+        options = (COORDINATES,) if self.root is not None or self.variance is not None else ()
+
+        def make(dim, *, coordinates="raw", **arguments):
+            return precondition(self.remake(**arguments) if arguments else self, coordinates)
+
+        return Entry(repr(self), "Own target", make, "", "A target without a name.", self.knobs, facts, options)
 
     def __repr__(self) -> str:
         names = ", ".join(self.coordinates[:3])

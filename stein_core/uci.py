@@ -153,16 +153,16 @@ def uci(dim, *, data, split, batch, dataset, splits, model, width, layers):
     def start_svgd(key, n):
         keys = jax.vmap(lambda i: jax.random.split(jax.random.fold_in(key, i)))(jnp.arange(n))
         spread = jnp.asarray(scales(inputs_of(dataset, model), width, layers), float)
-        weights = spread * jax.vmap(lambda k: jax.random.normal(k, (p,)))(keys[:, 0])
+        weights = spread * jax.vmap(lambda k: jax.random.normal(k, (p,), jnp.float32))(keys[:, 0])
         # The code draws Gamma(1, scale 0.1) where its prior has rate 0.1.
-        weight_precision = jax.vmap(lambda k: jnp.log(RATE * jax.random.gamma(k, 1.0)))(keys[:, 1])
+        weight_precision = jax.vmap(lambda k: jnp.log(RATE * jax.random.gamma(k, 1.0, (), jnp.float32)))(keys[:, 1])
         few = slice(0, min(1000, len(rows)))  # the rows of a split have a random order
         noise = jax.vmap(lambda w: jnp.mean((network.apply(w, x[few])[:, 0] - y[few]) ** 2))(weights)
         return jnp.column_stack([weights, -jnp.log(noise), weight_precision])
 
     def start_smi(key, n):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(n))
-        return jax.vmap(lambda k: jax.random.uniform(k, (dim,), minval=-0.1, maxval=0.1))(keys)
+        return jax.vmap(lambda k: jax.random.uniform(k, (dim,), jnp.float32, -0.1, 0.1))(keys)
 
     names = ("noise", "weights") if own else ("noise",)
     return target_of_rows(

@@ -10,6 +10,7 @@ import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
+from app.pages.benchmarks import shipped as module
 from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.benchmarks.shipped import missing, offered, shipped
@@ -38,8 +39,17 @@ def test_shipped_rows_are_cells_that_the_command_has_and_every_table_is_shown():
         assert all(row["numbers"].keys() and known[row["key"]].seed == row["seed"] for row in rows)
         page = opened({"table": entry.name})
         assert entry.facts.differs[0][:30] in page.text.html and f"tables {entry.name}" in page.text.html
-        assert ("Not computed yet" in page.text.html) == (bool(rows) and bool(missing(entry.name)))
-    assert len(shipped("svgd_uci").rows) >= 165 and not missing("svgd_uci") and "Wine" in missing("smi_uci")
+        assert rows and not missing(entry.name) and "Not computed yet" not in page.text.html, entry.name
+
+
+def test_cells_that_are_not_shipped_are_counted(monkeypatch):
+    whole = shipped("damped")
+    few = whole._replace(rows=[row for row in whole.rows if (row["row"], row["seed"]) != ("n = 10", 0)])
+    monkeypatch.setattr(module, "shipped", lambda name: few)
+    absent, every = missing("damped")["n = 10"]
+    assert list(missing("damped")) == ["n = 10"] and len(whole.rows) - len(few.rows) == absent < every
+    said = opened({"table": "damped"}).text.html
+    assert f"Not computed yet: {absent} cells of the reduced protocol, of n = 10 ({absent} of {every})." in said
 
 
 def test_the_numbers_are_those_that_were_measured():
@@ -92,6 +102,18 @@ def test_the_list_of_targets_has_the_one_that_a_link_names():
         choices.show(Setup(target=name, methods=("svgd",)))
         assert choices.target.value == name
     assert "uci" not in choices.target.options.values()
+
+
+def test_a_slider_has_the_range_of_the_target_that_is_shown():
+    choices = Choices(lambda **change: None, lambda name, value: None, print)
+    for target, options, most, batch in (
+        ("covertype", {}, 256, 100),
+        ("uci", {"target.dataset": "power", "target.width": 150}, 128, 100),
+    ):
+        choices.show(Setup(target, ("svgd",), options=options))
+        slider, width = choices.knobs["target.batch"], choices.options["target.width"]
+        assert (slider.end, slider.value) == (most, batch) and width.visible == bool(options)
+    assert (width.value, width.end) == (150, 200)
 
 
 def all_of(recipe):

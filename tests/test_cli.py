@@ -30,6 +30,7 @@ from stein_core import (
     collect,
     stream,
 )  # fmt: skip
+from stein_core.experiments.wave import dim_of
 from stein_core.sweep.store import Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
@@ -433,6 +434,14 @@ def test_as_a_process():
     assert wrong.returncode == 2 and "did you mean 'smi'" in wrong.stderr and "Traceback" not in wrong.stderr
     right = subprocess.run([*command, *RUN, "--json"], capture_output=True, text=True, timeout=120)
     assert right.returncode == 0 and json.loads(right.stdout)["steps"] == 10
+
+
+def test_an_option_is_set_like_a_knob_and_a_wrong_one_has_the_nearest(run):
+    few = ["run", "--target", "wave", "--method", "ensemble", "--steps", "2", "--json", "--set"]
+    code, out, _ = run(*few, "target.width=8")
+    assert code == 0 and json.loads(out)["recipe"]["dim"] == dim_of(8)
+    code, _, err = run(*few, "target.widht=8")
+    assert code == 2 and "did you mean 'target.width'" in err
 
 
 @pytest.mark.parametrize("arguments", [["run", "--steps", "x" * 20_000], ["y" * 20_000], ["run", "--" + "z" * 20_000]])

@@ -1,5 +1,7 @@
 """Targets in other coordinates, and NumPyro targets from and to their own space."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,6 +49,38 @@ def test_whitened_draws_are_white_and_names_say_so():
         precondition(moved, "whitend")
 
 
+@pytest.mark.parametrize("kind", ["scaled", "whitened"])
+def test_what_is_known_of_a_target_moves_with_its_coordinates(kind):
+    places = np.array([[-2.0, 0.5], [2.0, -0.5]])
+    known = replace(
+        target_of(Spec("correlated")),
+        covariance=np.array([[4.0, 0.5], [0.5, 0.25]]),
+        variance=np.array([4.0, 0.25]),
+        start=lambda key, n: jnp.asarray(places)[:n],
+        reference=places,
+        mode_centers=places,
+    )
+    moved = precondition(known, kind)
+    for found in (moved.start(jax.random.key(0), 2), moved.reference, moved.mode_centers):
+        np.testing.assert_allclose(moved.constrain(jnp.asarray(found))["theta"], places, atol=1e-5)
+        assert np.abs(np.asarray(found) - places).max() > 0.1
+
+
+def test_a_target_without_a_name_has_the_option_if_its_covariance_is_known():
+    def line(y):
+        a, b = numpyro.sample("a", dist.Normal(0, 3)), numpyro.sample("b", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(a + b, 0.1), obs=y)
+
+    target = from_numpyro(line, jnp.array([1.0, 1.1]))
+    spec = Spec(target, method="svgd", capacity=8, options={"target.coordinates": "whitened"})
+    assert target_of(spec).coordinates == ("z1 (whitened)", "z2 (whitened)")
+    assert target_of(Spec(target)) is target
+    frame = collect(Recipe(spec, {"method.particles": 5}), 3)[-1]
+    assert frame.finite
+    with pytest.raises(ValueError, match="unknown option 'target.coordinates'"):
+        Spec(replace(target, root=None, variance=None), options={"target.coordinates": "scaled"})
+
+
 @pytest.mark.long
 def test_svgd_recovers_the_spread_of_a_regression_in_whitened_coordinates_only():
     """Inputs far from 0: intercept and slope are correlated by -0.999. The posterior is Gaussian and known."""
@@ -91,6 +125,15 @@ def test_constrain_takes_one_or_many_and_unconstrain_is_its_inverse():
     np.testing.assert_allclose(many["precision"], many["scale"] ** -2, rtol=1e-4)
     back = target.unconstrain({name: one[name] for name in ("scale", "share")})
     np.testing.assert_allclose(back, theta[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["wave", "gap_regression", "oring", "earth", "banana", "gaussian"])
+def test_every_kind_of_target_constrains_one_or_many(name):
+    target = target_of(Spec(name))
+    theta = np.float32(np.random.default_rng(0).normal(size=(3, target.dim)))
+    many, one = target.constrain(theta), target.constrain(theta[1])
+    for key, values in many.items():
+        np.testing.assert_allclose(values[1], one[key], rtol=1e-5, err_msg=key)
 
 
 def test_large_data_of_a_model_are_arguments_of_its_programs():

@@ -193,3 +193,18 @@ def test_links_of_names_that_became_options_still_open():
     ):
         _, problems = stage.Setup.from_query({"target": "wave", "methods": "svgd", field: value})
         assert len(problems) == 1 and said in problems[0]
+
+
+def test_of_a_name_that_several_targets_have_a_link_means_the_own_one():
+    for setup in (
+        *(
+            stage.Setup("uci", ("svgd",), options={"target.dataset": "power", "target.width": width})
+            for width in (5, 150)
+        ),
+        *(stage.Setup("covertype", ("svgd",), knobs={"target.batch": batch}) for batch in (128, 250)),
+        stage.Setup("covertype", ("svgd",), changes=((3, "target.batch", 250),)),
+    ):
+        assert stage.Setup.from_query(dict(parse_qsl(setup.to_query()))) == (setup, [])
+    assert stage.all_knobs("mnist")["target.batch"].default == 128
+    with pytest.raises(ValueError, match="allowed: 1 to 128"):
+        stage.Setup("uci", ("svgd",), knobs={"target.batch": 250})

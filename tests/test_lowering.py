@@ -1,10 +1,11 @@
 """Programs lower for CUDA and TPU, which takes none of these devices."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stein_core import METHODS, Recipe, Spec
+from stein_core import METHODS, Recipe, Spec, from_rows
 from stein_core.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
 from stein_core.sweep.stop import Stop
@@ -21,8 +22,33 @@ def test_a_run_and_its_diagnostics_lower(method, guide):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", ["ring", "earth", "wave"])
-def test_targets_lower(target):
+@pytest.mark.parametrize(
+    "target, method, options",
+    [
+        ("ring", "svgd", {}),
+        ("earth", "svgd", {}),
+        ("wave", "svgd", {}),
+        ("oring", "smi", {"target.coordinates": "whitened"}),
+        ("gap_regression", "fsvgd", {"target.width": 10}),
+        ("ring_classes", "wgd", {"target.width": 10}),
+    ],
+)
+def test_targets_lower(target, method, options):
+    lower_all(Spec(target, method=method, capacity=8, options=options))
+
+
+def test_a_target_of_rows_lowers():
+    rows = np.ones((300, 2), np.float32)
+    target = from_rows(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, rows: -0.5 * (rows[:, 1] - theta[0] * rows[:, 0]) ** 2,
+        rows,
+        center=np.zeros(2),
+        scale=np.ones(2),
+        extent=(-1, 1, -1, 1),
+        coordinates=("a", "b"),
+        constrain=lambda theta: {"a": theta},
+    )
     lower_all(Spec(target, method="svgd", capacity=8))
 
 

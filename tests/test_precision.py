@@ -11,8 +11,9 @@ import pytest
 SCRIPT = """
 import json, sys
 import jax
+import jax.numpy as jnp
 import numpy as np
-from stein_core import Recipe, Spec, collect
+from stein_core import Recipe, Spec, collect, from_rows
 from stein_core.experiments.bands import function_values
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.stop import Stop
@@ -28,6 +29,15 @@ recipe = Recipe(Spec("gaussian", 3, "svgd", capacity=8), {"method.particles": 7}
 found["batch"] = {"metrics": run_batch([recipe], Stop(most=400))[0]["metrics"]}
 spec = Spec("wave", None, "svgd", capacity=8)
 values = function_values(spec, np.full((8, spec.dim), 0.1), {"method.particles": 7}, np.linspace(-1, 1, 5))
+rows = from_rows(
+    lambda theta: -0.5 * jnp.sum(theta**2),
+    lambda theta, rows: -0.5 * (rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) ** 2,
+    np.float32(np.random.default_rng(0).normal(size=(500, 2))),
+    batch=40, center=np.zeros(2), scale=np.ones(2), extent=(-3, 3, -3, 3), coordinates=("a", "b"),
+    constrain=lambda theta: {"line": theta},
+)
+frame = collect(Recipe(Spec(rows, method="svgd", capacity=8), {"method.particles": 7}, seed=3), 12)[-1]
+found["mini-batches"] = {"particles": frame.particles.tolist(), "force": frame.attract.tolist()}
 found["functions"] = {"particles": values.tolist()}
 print(json.dumps(found))
 """
@@ -41,7 +51,7 @@ def runs():
 
     found = [("a start", {"target": "correlated", "method": "smi", **SMALL}, {"bandwidth.rule": "numpyro"})]
     for method in METHODS.entries():
-        for guide in method.facts.guides[:1] if method.name != "smi" else ("normal", "full"):
+        for guide in method.facts.guides[:1] if method.name != "smi" else ("normal", "full", "low_rank"):
             spec = {"target": "correlated", "dim": 4, "method": method.name, "guide": guide, **SMALL}
             found.append((f"{method.name} {guide}", spec, {}))
     for kernel in KERNELS:
@@ -49,6 +59,10 @@ def runs():
     found.append(("adagrad", {"target": "earth", "method": "svgd", "optimizer": "adagrad", **SMALL}, {}))
     for target in ("oring", "wave"):
         found.append((target, {"target": target, "method": "svgd", **SMALL}, {"bandwidth.rule": "root_dim"}))
+    for estimator in ("sge", "ssge"):
+        found.append((estimator, {"target": "correlated", "method": "wgd", **SMALL}, {"method.estimator": estimator}))
+    gap = {"target": "gap_regression", "options": {"target.width": 10}, **SMALL}
+    found += [(f"gap {method}", {**gap, "method": method}, {}) for method in ("svgd", "fsvgd")]
     found.append(("40", {"target": "gaussian", "dim": 40, "method": "smi", **SMALL}, {"bandwidth.rule": "median"}))
     return found
 

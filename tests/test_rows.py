@@ -9,6 +9,7 @@ from checks import COMPILE, TRACE
 from app.stage.scene import _densities, density
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_rows
 from stein_core.datasets import COVERTYPE, covertype, data_file
+from stein_core.forces import BATCH
 from stein_core.machine import check_memory
 from stein_core.rows import MOST
 from stein_core.runner import Stepper
@@ -45,14 +46,31 @@ def test_the_mean_over_mini_batches_is_the_full_gradient():
     assert (found.std(axis=0) > 1).all()  # they do differ
 
 
-def test_all_particles_and_draws_of_a_step_share_one_batch():
-    target, _, _ = line()
-    spec = Spec(target, method="svgd", capacity=4)
-    stepper = compile(spec, measure=False)
-    state = stepper.reset(0, {"method.particles": 3})
-    state = state._replace(particles=np.tile(np.float32([0.3, -0.2]), (4, 1)))  # all at one place
-    forces = stepper.look(state, {"method.particles": 3}, False).attract
-    assert np.ptp(forces, axis=0).max() < 1e-4 * np.abs(forces).max()
+@pytest.mark.parametrize("method", ["ensemble", "svgd", "smi"])
+def test_all_particles_and_draws_of_a_step_share_one_batch(method):
+    """The likelihood is linear in theta: its gradient is N / B times the sum of the batch, with an sd of 79."""
+    x = np.random.default_rng(0).normal(size=500).astype(np.float32)
+    target = from_rows(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, rows: theta[0] * rows,
+        x,
+        batch=40,
+        constrain=lambda theta: {"a": theta},
+        **PLANE,
+    )
+    knobs = {"method.particles": 3}
+    stepper = compile(Spec(target, method=method, draws=3, capacity=4), measure=False)
+    state = stepper.reset(0, knobs)
+    shared, other = (
+        jax.grad(target.minibatch(jax.random.fold_in(jax.random.fold_in(state.key, step), BATCH), False))(jnp.zeros(2))
+        for step in (0, 1)
+    )
+    assert abs(shared[0] - other[0]) > 20
+    forces = stepper.look(state, knobs, False).attract[:, 0]
+    if method == "ensemble":
+        np.testing.assert_allclose(forces, shared[0] - state.particles[:3, 0], rtol=1e-4)
+    together = stepper.look(state._replace(particles=0.0 * state.particles), knobs, False).attract[:, 0]
+    assert np.abs(together - shared[0]).max() < 5
 
 
 OTHERS = [
@@ -152,6 +170,16 @@ def test_the_spread_of_langevin_chains_on_mini_batches_is_the_closed_form():
 
 def test_every_method_says_whether_it_is_noisy():
     assert METHODS["sgld"].facts.noisy({}) and METHODS["svgd"].facts.noisy is None
+
+
+def test_the_stop_rule_knows_that_mini_batches_are_noisy():
+    """The force of a noisy run never falls to 1e-4 of its attraction. The run ends at the first look after `noisy`
+    steps, where one on all rows has settled long before."""
+    every, some = (Spec(line(batch=batch)[0], method="svgd", capacity=8) for batch in (None, 40))
+    knobs, stop = {"method.particles": 5, "method.step_size": 0.02}, Stop(noisy=1400, most=2100, stages=1)
+    noisy, exact = (run_batch([Recipe(spec, knobs)], stop)[0] for spec in (some, every))
+    assert (noisy["stopped"], noisy["steps"], exact["stopped"]) == ("converged", 1400, "converged")
+    assert exact["steps"] < 1400
 
 
 @pytest.mark.long

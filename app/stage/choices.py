@@ -102,10 +102,12 @@ class Choices:
             visible=facts.dims[0] < facts.dims[1] and facts.dim_of is None,
         )
         self.shown = {name: value for spec in specs for name, value in spec.options.items()}
-        for name, made in self.options.items():
+        for name, option in all_options(setup.target).items():
+            made = self.options[name]
             made.visible = name in self.shown
             if made.visible:
-                made.param.update(value=self.shown[name])
+                ends = {} if option.choices else {"start": option.low, "end": option.high}
+                made.param.update(value=self.shown[name], **ends)
         free = [spec for spec in specs if len(METHODS[spec.method].facts.guides) > 1]
         self.guide.visible = bool(free)
         if free:
@@ -113,9 +115,9 @@ class Choices:
             self.guide.param.update(options={GUIDES[name].label: name for name in guides}, value=free[0].guide)
         self.draws.param.update(value=setup.draws, visible=any(spec.has_density for spec in specs))
         used = {name for spec in specs for name in spec.knobs()}
-        for name, knob in all_knobs().items():
+        for name, knob in all_knobs(setup.target).items():
             self.knobs[name].visible = name in used
-            set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default))
+            set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default), ends=name.startswith("target."))
         self.of_rest.visible = self.draws.visible or any(self.knobs[name].visible for name in self.rest)
         self.say()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Mapping
 
 from app.server.limits import LIMITS
@@ -60,14 +60,14 @@ class Setup:
         if said := options_of_dim(TARGETS[self.target], self.dim, options):
             options = {**said, **options}
             object.__setattr__(self, "dim", None)
-        allowed = all_options()
+        allowed = all_options(self.target)
         for name in options:
             if name not in allowed:
                 raise unknown("option", name, allowed)
         object.__setattr__(self, "options", {name: allowed[name].check(value) for name, value in options.items()})
         used = {name for method in self.methods for name in self.spec(method, CAPACITY).options}
         object.__setattr__(self, "options", {name: v for name, v in self.options.items() if name in used})
-        known = all_knobs()
+        known = all_knobs(self.target)
         for name in self.knobs:
             if name not in known:
                 raise unknown("knob", name, known)
@@ -112,22 +112,26 @@ class Setup:
         if not self.linkable:
             turned = {name: value for _, name, value in self.changes if name not in EDITS}
             return replace(self, knobs={**self.knobs, **turned}, changes=(), steps=0).to_query(plain)
-        return link.write(link_fields(), self, plain or Setup())
+        return link.write(link_fields(self.target), self, plain or Setup())
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], plain: "Setup | None" = None) -> tuple["Setup", list[str]]:
         """The Setup of a link (what it leaves out is `plain`'s), and one sentence for everything in it that was wrong
         and left out."""
-        setup, problems = link.read(link_fields(), query, plain or cls())
+        plain = plain or cls()
+        target, _ = TARGETS.present(query.get("target", plain.target))
+        setup, problems = link.read(link_fields(target if target in TARGETS else plain.target), query, plain)
         return setup, list(problems.values())
 
 
-def all_knobs() -> dict[str, Any]:
-    """Every knob of any method or target that a slider or a select can show, by name."""
-    return _knobs_of(tuple(METHODS.entries()), tuple(TARGETS.entries()))
+def all_knobs(target: str | None = None) -> dict[str, Any]:
+    """Every knob of any method or target that a slider or a select can show, by name. If several have one name, it is
+    that of `target`."""
+    own = () if target is None else (TARGETS[target],)
+    return _knobs_of(tuple(METHODS.entries()), (*TARGETS.entries(), *own))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _knobs_of(methods: tuple[Entry, ...], targets: tuple[Entry, ...]) -> dict[str, Any]:
     knobs = {knob.name: knob for knob in COMMON}
     for entry in methods:
@@ -138,8 +142,8 @@ def _knobs_of(methods: tuple[Entry, ...], targets: tuple[Entry, ...]) -> dict[st
     return knobs
 
 
-def link_fields() -> tuple[link.Field, ...]:
-    """The table of a Setup's link."""
+def link_fields(target: str | None = None) -> tuple[link.Field, ...]:
+    """The table of the link of a Setup with this target."""
     return (
         link.Field("target", always=True),
         link.Field("methods", link.names, always=True),
@@ -149,12 +153,12 @@ def link_fields() -> tuple[link.Field, ...]:
         link.whole_number("draws"),
         link.whole_number("seed"),
         link.Field("steps", _steps),
-        *(link.Field(name, default=knob.default) for name, knob in all_knobs().items()),
+        *(link.Field(name, default=knob.default) for name, knob in all_knobs(target).items()),
         *(
             link.Field(name, option.check, attribute="options", default=option.default)
-            for name, option in all_options().items()
+            for name, option in all_options(target).items()
         ),
-        link.Field("changes", _changes, _text_of_changes),
+        link.Field("changes", partial(_changes, target), _text_of_changes),
     )
 
 
@@ -165,18 +169,18 @@ def _steps(text: str) -> int:
     return steps
 
 
-def _changes(text: str) -> tuple[tuple[int, str, Any], ...]:
+def _changes(target: str | None, text: str) -> tuple[tuple[int, str, Any], ...]:
     try:
-        return tuple(_change(item) for item in text.split(";"))
+        return tuple(_change(target, item) for item in text.split(";"))
     except (ValueError, KeyError):
         raise ValueError("the changes in the link could not be read; they were left out.") from None
 
 
-def _change(item: str) -> tuple[int, str, Any]:
+def _change(target: str | None, item: str) -> tuple[int, str, Any]:
     step, name, value = item.split("~")
     if name == "add":
         return int(step), name, tuple(float(v) for v in value.split(","))
-    return int(step), name, int(value) if name == "remove" else all_knobs()[name].check(value)
+    return int(step), name, int(value) if name == "remove" else all_knobs(target)[name].check(value)
 
 
 def _text_of_changes(changes: tuple[tuple[int, str, Any], ...]) -> str:

@@ -109,19 +109,33 @@ def widget(knob: Knob, on_knob: Callable[[str, Any], None], kit=pmui):
     elif knob.scale in ("log", "log0"):
         made = kit.DiscreteSlider(options=_stops(knob, knob.default), formatter="%.4g", **shared)
     elif knob.scale == "integer":
-        made = kit.IntSlider(start=int(knob.low), end=int(SHOWN.get(knob.name, knob.high)), **shared)
+        made = kit.IntSlider(**_ends(knob), **shared)
     else:
-        made = kit.FloatSlider(start=knob.low, end=knob.high, step=0.1, **shared)
+        made = kit.FloatSlider(**_ends(knob), step=0.1, **shared)
     made.param.watch(lambda event: on_knob(knob.name, event.new), "value")
     return made
 
 
-def set_value(made, knob: Knob, value: Any) -> None:
-    """Show `value` on the widget of `knob`, even if it lies between two stops."""
-    if knob.scale in ("log", "log0") and value not in made.options:
+def set_value(made, knob: Knob, value: Any, ends: bool = False) -> None:
+    """Show `value` on the widget of `knob`, even if it lies between two stops.
+
+    Args:
+        made: the widget.
+        knob: its knob, or another one of that name.
+        value: of the knob.
+        ends: whether the slider also takes the ends of `knob`.
+    """
+    if knob.scale in ("log", "log0") and (ends or value not in made.options):
         made.param.update(options=_stops(knob, value), value=value)
+    elif ends and knob.choices is None:
+        made.param.update(value=value, **_ends(knob))
     elif made.value != value:
         made.value = value
+
+
+def _ends(knob: Knob) -> dict[str, Any]:
+    kind = int if knob.scale == "integer" else float
+    return {"start": kind(knob.low), "end": kind(SHOWN.get(knob.name, knob.high))}
 
 
 def _stops(knob: Knob, value: float) -> list[float]:

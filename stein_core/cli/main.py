@@ -40,7 +40,7 @@ from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
 from stein_core.cli.tables import add_tables
 from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.errors import short
+from stein_core.errors import short, unknown
 from stein_core.machine import single_thread_lapack
 from stein_core.spec import all_options
 
@@ -197,6 +197,10 @@ def run_recipe(options) -> int:
         capacity_for(options.particles),
         static,
     )
+    known = [*spec.knobs(), *spec.options]
+    for name in given:
+        if name not in known:
+            raise unknown("knob", name, known)
     recipe = Recipe(spec, knobs, options.seed)
     keep_compiled()
     compile(spec)

@@ -130,11 +130,11 @@ def image_classes(dim, *, set, width, depth, batch_size, prior_scale, data):
     def rows(key):
         if key is None:
             return Rows(x, y, jnp.ones(count))
-        chosen = jax.random.randint(key, (batch_size,), 0, count)
+        chosen = jax.random.randint(key, (batch_size,), 0, count, jnp.int32)
         return Rows(x[chosen], y[chosen], jnp.full(batch_size, count / batch_size))
 
     def points(key):
-        return Points(x[jax.random.randint(key, (REPEL,), 0, count)], jnp.ones(REPEL), jnp.zeros(()))
+        return Points(x[jax.random.randint(key, (REPEL,), 0, count, jnp.int32)], jnp.ones(REPEL), jnp.zeros(()))
 
     target = network_target(
         SIZE,

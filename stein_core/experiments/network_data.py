@@ -143,7 +143,7 @@ def without_replacement(every: Rows, batch: int):
     def rows(key):
         if key is None or batch >= size:
             return every
-        order = jax.random.uniform(key, (size,)) + (every.weights <= 0)
+        order = jax.random.uniform(key, (size,), jnp.float32) + (every.weights <= 0)
         chosen = jax.lax.top_k(-order, batch)[1]
         count = jnp.sum(every.weights > 0)
         few = jnp.minimum(batch, count)

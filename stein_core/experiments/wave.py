@@ -111,8 +111,8 @@ def _wave(dim, width, second_bias, noise, prior_scale, data) -> Target:
     splits = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
 
     def constrain(theta):
-        parts = jnp.split(theta, splits)
-        return {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items())}
+        parts = jnp.split(theta, splits, axis=-1)
+        return {name: part.reshape(*theta.shape[:-1], *shape) for part, (name, shape) in zip(parts, shapes.items())}
 
     return Target(
         log_density=lambda theta: density(theta, data, noise, prior_scale),
