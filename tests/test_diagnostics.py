@@ -172,3 +172,15 @@ def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_l
     assert meter()
     del steppers[0]
     assert not meter()
+
+
+def test_the_stein_discrepancy_does_not_see_a_collapse():
+    """20 particles in 50 dimensions: SVGD's variance is ln(20) / 50, that of exact draws 1, yet its KSD is smaller."""
+    stepper = lazy(Spec("gaussian", 50, "svgd", capacity=20))
+    knobs = {"method.particles": 20}
+    state = stepper.advance(stepper.reset(0, knobs), knobs, 3000)
+    draws = np.float32(np.random.default_rng(0).normal(size=(20, 20, 50)))
+    exact = [stepper.look(state._replace(particles=x), knobs, ("ksd",)).metrics["ksd"] for x in draws]
+    found = stepper.look(state, knobs, ("ksd", "sample_variance")).metrics
+    assert found["sample_variance"] < 0.07
+    assert found["ksd"] == pytest.approx(2.14, abs=0.02) and np.mean(exact) == pytest.approx(2.23, abs=0.02)

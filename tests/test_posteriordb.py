@@ -213,6 +213,19 @@ def test_the_density_is_numpyros_at_draws_and_around_the_start(name):
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
+def test_draws_come_back_in_the_models_own_space_with_its_deterministic_sites(name):
+    values, target = reference(name).values, exact(name)
+    with jax.enable_x64():
+        theta = jnp.asarray(reference(name).theta[:20])
+        found = target.constrain(theta)
+        for site, draws in values.items():
+            np.testing.assert_allclose(found[site], draws[:20], rtol=1e-6, atol=1e-9, err_msg=site)
+    if "theta_trans" in values:  # eight schools
+        theta = values["mu"][:20, None] + values["tau"][:20, None] * values["theta_trans"][:20]
+        np.testing.assert_allclose(found["theta"], theta, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
 def test_the_model_is_the_stan_program(name):
     """Differences of the log joint between draws are those of the program by hand, in float64: float32 rounds a log
     density of 3,000 to 2e-4.

@@ -14,7 +14,7 @@ from stein_core.machine import check_memory
 from stein_core.rows import MOST
 from stein_core.runner import Stepper
 from stein_core.spec import Options, data_of
-from stein_core.sweep.batches import run_batch
+from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of, run_batch
 from stein_core.sweep.stop import Stop
 
 PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
@@ -124,6 +124,17 @@ def test_data_are_no_constants_of_a_program():
     assert len(stepper._advance.trace(state, knobs, np.int32(1)).lower().as_text()) < 500_000
     for a, b in zip(jax.tree.leaves(knobs["data"]), jax.tree.leaves(other._arguments({})["data"]), strict=True):
         assert a is b
+
+
+def test_runs_of_a_batch_share_the_data():
+    """No array of a batch of four runs has the data four times."""
+    target, _, _ = line(count=5000)
+    stop, recipes = Stop(most=350), [Recipe(Spec(target, method="svgd", capacity=8), seed=i) for i in range(4)]
+    start, advance, _ = _compiled(program_of(recipes[0], stop), _entries(recipes[0].spec), len(recipes))
+    seeds, knobs, d, limits, data = _arguments(recipes, stop)
+    runs = jax.eval_shape(start, seeds, knobs, d, data)
+    text = advance.trace(runs, knobs, d, *limits, data, np.int32(1)).lower().as_text()
+    assert "tensor<5000xf32>" in text and "tensor<4x5000xf32>" not in text
 
 
 def test_memory_counts_the_data_once(monkeypatch):

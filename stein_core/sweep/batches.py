@@ -71,21 +71,24 @@ def padded_capacity(particles: int) -> int:
     return -(-particles // unit) * unit
 
 
-def stacked(method: str) -> tuple[str, ...]:
-    """The methods that one program computes with `method`: all with the same fact `stack`, or it alone."""
-    stack = METHODS[method].facts.stack
-    return tuple(e.name for e in METHODS.entries() if e.facts.stack == stack) if stack else (method,)
+def stacked(spec: Spec) -> tuple[str, ...]:
+    """The methods that one program computes with that of `spec`: all with the same fact `stack`, or it alone.
+
+    It is alone if the target has data: a choice between methods would copy them for each run.
+    """
+    stack = None if TARGETS[spec.target].facts.data else METHODS[spec.method].facts.stack
+    return tuple(e.name for e in METHODS.entries() if e.facts.stack == stack) if stack else (spec.method,)
 
 
 def knobs_of(spec: Spec) -> dict[str, Knob]:
     """The knobs of a spec and of all methods that stack with its own: first those of others, so that its own count."""
-    others = [name for name in stacked(spec.method) if name != spec.method]
+    others = [name for name in stacked(spec) if name != spec.method]
     return {k: knob for name in (*others, spec.method) for k, knob in replace(spec, method=name).knobs().items()}
 
 
 def is_fixed(name: str, knob: Knob, spec: Spec) -> bool:
     """Whether a knob is the same for a whole batch: a choice, unless it belongs to one of several methods."""
-    return knob.choices is not None and not (name.startswith("method.") and len(stacked(spec.method)) > 1)
+    return knob.choices is not None and not (name.startswith("method.") and len(stacked(spec)) > 1)
 
 
 def program_of(recipe: Recipe, stop: Stop) -> tuple:
@@ -95,7 +98,7 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
     choices = tuple((k, values[k]) for k, knob in knobs.items() if is_fixed(k, knob, spec))
     sizes = tuple((k, size) for k, knob in knobs.items() if (size := np.shape(knob.traced(values[k]))))
     capacity = padded_capacity(min(values["method.particles"], spec.capacity))
-    choice = (stacked(spec.method), spec.guide, spec.optimizer, spec.draws, capacity)
+    choice = (stacked(spec), spec.guide, spec.optimizer, spec.draws, capacity)
     return (spec.target, padded_dim(spec), spec.options, *choice, choices, sizes, replace(stop, most=SLOW))
 
 
@@ -193,7 +196,7 @@ def _compiled(program: tuple, entries: tuple, count: int):
 
 def _entries(spec: Spec) -> tuple:
     """What the names in a spec's program mean now."""
-    return tuple(registry_version(replace(spec, method=name)) for name in stacked(spec.method))
+    return tuple(registry_version(replace(spec, method=name)) for name in stacked(spec))
 
 
 def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
@@ -206,7 +209,7 @@ def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
     # A schedule has to end first, a chain to forget its start.
     least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
     knobs = {k: np.asarray(v, precision()) for k, v in values.items()}
-    knobs["method"] = np.int32([stacked(r.spec.method).index(r.spec.method) for r in recipes])
+    knobs["method"] = np.int32([stacked(r.spec).index(r.spec.method) for r in recipes])
     d = np.asarray([recipe.spec.dim for recipe in recipes], precision())
     limits = np.int32(least), np.full(len(recipes), facts[0].rounds or stop.most, np.int32)
     return np.uint32([recipe.seed for recipe in recipes]), knobs, d, limits, arguments_of(recipes[0].knobs).get(DATA)
