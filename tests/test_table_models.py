@@ -16,6 +16,7 @@ from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_p
 from stein_core.tables.blr import test_errors as errors_of
 from stein_core.tables.logistic import fixed_prior, gamma_prior
 from stein_core.tables.predictions import classification
+from stein_core.tables.table import A_STEP, compare, row_of
 from stein_core.uci import splits_of
 
 DATA = pytest.mark.skipif(downloads.data_file("uci/yacht.npz") is None, reason="STEIN_DATA names no folder of data")
@@ -100,6 +101,13 @@ def test_every_cell_has_a_claim_and_every_claim_a_published_cell():
             assert {(cell.row, cell.column) for cell in cells} <= seen, entry.name
             assert len({cell.key for cell in cells}) == len(cells)
         assert len(entry.make(False, 1)) < len(entry.make(True))
+
+
+def test_the_time_of_a_step_is_that_of_the_fastest_run():
+    cells = [c for c in TABLES["smi_uci"].make(False) if (c.row, c.column) == ("Boston", "SMI, standard")][:2]
+    rows = [row_of(cell, {}, seconds) for cell, seconds in zip(cells, (30.0, 25.0))]
+    (found,) = [one for one in compare("smi_uci", rows) if one.label.endswith(A_STEP) and one.runs]
+    assert (found.ours, found.published, found.runs) == (0.0025, 0.0014, 1)
 
 
 def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():

@@ -59,6 +59,9 @@ class Cell:
         return dict(self.settings)[name]
 
 
+A_STEP = "seconds a step"
+
+
 class Claim(NamedTuple):
     """A published number, and which numbers of ours stand beside it.
 
@@ -67,7 +70,7 @@ class Claim(NamedTuple):
         table: the published table, or None if nothing is published.
         at: its row and column there.
         cells: the column of our cells; their row is `row`.
-        metric: name of our number.
+        metric: name of our number, or `A_STEP`: seconds a step of the fastest run, for others may have waited.
         note: what differs between the protocols, one sentence.
         count: runs over which the published error is a standard deviation; 1 if it is a standard error.
         law: a closed form that stands in place of a published number.
@@ -108,7 +111,7 @@ class Figure(NamedTuple):
     Args:
         title: what it shows, and which figure it stands for.
         unit: of the vertical axis.
-        metric: name of our number.
+        metric: name of our number, or `A_STEP`: seconds a step of the fastest run, for others may have waited.
         columns: name -> the method whose colour it has.
         truth: row and column whose mean is a line, or None.
     """
@@ -231,7 +234,10 @@ def compare(name: str, rows: Iterable[Mapping[str, Any]]) -> list[Comparison]:
 def _comparison(claim: Claim, rows: list[Mapping[str, Any]]) -> Comparison:
     value, spread = claim.table.value(*claim.at) if claim.table else (claim.law, None)
     published_error = math.nan if spread is None else spread / math.sqrt(claim.count)
-    numbers = np.array([row["numbers"].get(claim.metric) for row in rows], float)
+    if claim.metric == A_STEP:
+        numbers = np.sort([row["seconds"] / dict(row["settings"])["steps"] for row in rows])[:1]
+    else:
+        numbers = np.array([row["numbers"].get(claim.metric) for row in rows], float)
     numbers = numbers[np.isfinite(numbers)]
     ours = float(numbers.mean()) if len(numbers) else math.nan
     error = float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else math.nan
