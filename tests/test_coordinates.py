@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
+from app.stage.scene import density_of
 from stein_core import Recipe, Spec, collect, from_numpyro, target_of
 from stein_core.coordinates import precondition
 
@@ -45,6 +46,7 @@ def test_whitened_draws_are_white_and_names_say_so():
     assert moved.covariance is None and moved.coordinates == ("z1 (whitened)", "z2 (whitened)")
     spec = Spec("oring", options={"target.coordinates": "scaled"})
     assert target_of(spec).coordinates == ("intercept (scaled)", "slope (scaled)")
+    assert density_of(spec)["labels"] == ["intercept (scaled)", "slope (scaled)"]  # the axes of the stage
     with pytest.raises(ValueError, match="did you mean 'whitened'"):
         precondition(moved, "whitend")
 

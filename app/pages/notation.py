@@ -19,6 +19,7 @@ from stein_core import (
     TARGETS,
     types,
 )  # fmt: skip
+from stein_core.facts import DiagnosticFacts
 from stein_core.knobs import Knob
 from stein_core.registry import Registry
 
@@ -143,12 +144,19 @@ def everything() -> str:
 
 
 def entries(registry: Registry) -> str:
-    """Return a registry as a table."""
+    """Return a registry as a table. Of a diagnostic it also says what it is computed from."""
     rows = [
         (html.escape(e.label), code(e.name), html.escape(e.summary), html.escape(e.reference))
+        + ((source(e.facts),) if registry is DIAGNOSTICS else ())
         for e in registry.entries()
     ]
-    return table(("", "in the code", "meaning", "reference"), rows)
+    return table(("", "in the code", "meaning", "reference") + ("computed from",) * (registry is DIAGNOSTICS), rows)
+
+
+def source(facts: DiagnosticFacts) -> str:
+    """Return what a diagnostic is computed from, in words."""
+    found = "draws and scores" if facts.reads == "draws" else "guides, kernel or forces"
+    return found + ", on all data" * facts.full_data
 
 
 def span(knob: Knob) -> str:
