@@ -36,6 +36,12 @@ def gram_root(problem: Problem, particles: Array) -> Array:
     return jax.lax.while_loop(wanting, lambda carry: (10 * carry[0], root(10 * carry[0])), (first, root(first)))[1]
 
 
+def elementwise_root(problem: Problem, particles: Array) -> Array:
+    """Return the square root of each entry of K, and 0 on spare rows. It is no root of K."""
+    active = problem.active(len(particles))
+    return jnp.where(active[:, None] & active, jnp.sqrt(jnp.maximum(gram_of(problem, particles), 0.0)), 0.0)
+
+
 def stochastic(problem: Problem, field, gram) -> Method:
     """Return the Method that follows a force field and adds noise that is correlated between particles:
 

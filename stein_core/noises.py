@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from stein_core.gram import NOISE, gram_of, gram_root
+from stein_core.gram import NOISE, elementwise_root, gram_of, gram_root
 from stein_core.knobs import Knob
 from stein_core.noise import normal
 from stein_core.registry import Registry
@@ -29,9 +29,7 @@ def cholesky(problem, compared, z):
 @FORCE_NOISES.register("elementwise", label="elementwise, as printed", reference="D'Angelo et al. 2021, eq. 2")
 def elementwise(problem, compared, z):
     "The square root of each entry of K in place of the Cholesky factor: not a sampler, the variance is too large."
-    active = problem.active(len(z))
-    root = jnp.where(active[:, None] & active, jnp.sqrt(jnp.maximum(gram_of(problem, compared), 0.0)), 0.0)
-    return jnp.zeros_like(z), jnp.sqrt(2 * problem.step_size / problem.m) * (root @ z)
+    return jnp.zeros_like(z), jnp.sqrt(2 * problem.step_size / problem.m) * (elementwise_root(problem, compared) @ z)
 
 
 @FORCE_NOISES.register("through", label="through the optimiser, as coded", reference="D'Angelo et al. 2021, code")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.forces import interact
-from stein_core.gram import gram_of, gram_root, stochastic
+from stein_core.gram import elementwise_root, gram_root, stochastic
 from stein_core.knobs import Knob
 from stein_core.registry import METHODS, Registry
 
@@ -20,9 +20,7 @@ def cholesky(problem, particles):
 @NOISES.register("elementwise", label="elementwise, as printed", reference="D'Angelo et al. 2021, eq. 2")
 def elementwise(problem, particles):
     "The square root of each entry of K. It is no root of K: on N(0, 1) 20 particles get a variance of 1.6."
-    active = problem.active(len(particles))
-    values = jnp.sqrt(gram_of(problem, particles))
-    return jnp.where(active[:, None] & active, values, 0.0)
+    return elementwise_root(problem, particles)
 
 
 NOISE = Knob(
