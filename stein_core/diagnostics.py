@@ -223,7 +223,8 @@ def ksd(view):
     particles in many dimensions can collapse unseen: of 20 in 50 dimensions, SVGD's have 2.1 and exact draws 2.2."""
     w = view.weights
     x = view.draws - center(view.draws, w)
-    return jnp.sqrt(jnp.maximum(w @ stein_matrix(x, view.scores, squared_distances(x, x, w)) @ w, 0.0))
+    u = stein_matrix(x, view.scores, squared_distances(x, x, w), view.problem.d)
+    return jnp.sqrt(jnp.maximum(w @ u @ w, 0.0))
 
 
 @DIAGNOSTICS.register(

@@ -47,7 +47,7 @@ def squared_distances(x: Array, y: Array, weights: Array | None = None) -> Array
     return jnp.where(square > least * norms, square, 0.0)  # a smaller value is rounding error of 0
 
 
-def stein_matrix(x, scores, squared):
+def stein_matrix(x, scores, squared, dim):
     """Return the Stein kernel of all pairs of draws, with the kernel k = (1 + |x - y|^2)^(-1/2).
 
     u(x, y) = <s(x), s(y)> k + <s(x), grad_y k> + <s(y), grad_x k> + tr(grad_x grad_y k). Source: Gorham & Mackey 2017,
@@ -56,6 +56,7 @@ def stein_matrix(x, scores, squared):
     Args:
         x, scores: (n, d) draws and gradients of the log density, arrays of NumPy or of JAX.
         squared: (n, n) squared distances of the draws.
+        dim: number of coordinates; those of x beyond it are 0.
 
     Returns:
         (n, n), in units of 1 / x^2.
@@ -64,4 +65,4 @@ def stein_matrix(x, scores, squared):
     k = base**-0.5
     cross = scores @ x.T  # <s(x_i), x_j>
     along = cross.diagonal()[:, None] - cross  # <s(x_i), x_i - x_j>; grad_y k = (x - y) k / base = -grad_x k
-    return k * (scores @ scores.T + (along + along.T) / base + (x.shape[1] - 3.0 * squared / base) / base)
+    return k * (scores @ scores.T + (along + along.T) / base + (dim - 3.0 * squared / base) / base)

@@ -496,7 +496,7 @@ def test_the_stein_kernel_is_the_one_that_autodiff_gives():
 
     scores = scores_of(x)
     expected = [[float(u(a, b, s, t)) for b, t in zip(x, scores)] for a, s in zip(x, scores)]
-    np.testing.assert_allclose(stein_matrix(x, scores, cdist(x, x, "sqeuclidean")), expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(stein_matrix(x, scores, cdist(x, x, "sqeuclidean"), 3), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_the_discrepancy_of_20_exact_draws_in_50_dimensions():

@@ -46,7 +46,7 @@ def test_the_mean_over_mini_batches_is_the_full_gradient():
     assert (found.std(axis=0) > 1).all()  # they do differ
 
 
-@pytest.mark.parametrize("method", ["ensemble", "svgd", "smi"])
+@pytest.mark.parametrize("method", ["ensemble", *(pytest.param(m, marks=pytest.mark.long) for m in ("svgd", "smi"))])
 def test_all_particles_and_draws_of_a_step_share_one_batch(method):
     """The likelihood is linear in theta: its gradient is N / B times the sum of the batch, with an sd of 79."""
     x = np.random.default_rng(0).normal(size=500).astype(np.float32)
@@ -183,6 +183,7 @@ def test_every_method_says_whether_it_is_noisy():
     assert METHODS["sgld"].facts.noisy({}) and METHODS["svgd"].facts.noisy is None
 
 
+@pytest.mark.long
 def test_the_stop_rule_knows_that_mini_batches_are_noisy():
     """The force of a noisy run never falls to 1e-4 of its attraction. The run ends at the first look after `noisy`
     steps, where one on all rows has settled long before."""

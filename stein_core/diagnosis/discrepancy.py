@@ -22,7 +22,7 @@ def discrepancy(x: np.ndarray, scores: np.ndarray, seed: int = 0) -> tuple[float
     Returns:
         The discrepancy and its p-value.
     """
-    u = stein_matrix(x, scores, cdist(x, x, "sqeuclidean"))
+    u = stein_matrix(x, scores, cdist(x, x, "sqeuclidean"), x.shape[1])
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (RESAMPLES, len(x)))
     value, others = u.mean(), np.einsum("bi,ij,bj->b", signs, u, signs, optimize=True) / len(x) ** 2
     return float(np.sqrt(max(value, 0.0))), float((1 + np.sum(others >= value)) / (1 + RESAMPLES))
