@@ -6,7 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from checks import ARRAYS, COMPILE, TRACE, assert_no_nan, assert_same_frame, force_of, lazy
+from checks import ARRAYS, COMPILE, TRACE, assert_no_nan, assert_same_frame, few, force_of, lazy
 from scipy import stats
 
 from stein_core import (
@@ -51,7 +51,9 @@ def quick(variants):
 
 
 def spec_of(method, guide=None, capacity=8, optimizer="adam"):
-    return Spec("correlated", method=method, guide=guide, draws=2, capacity=capacity, optimizer=optimizer)
+    return Spec(
+        "correlated", method=method, guide=guide, draws=2, capacity=capacity, optimizer=optimizer, options=few(method)
+    )
 
 
 # ---------------------------------------------------------------- methods

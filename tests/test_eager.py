@@ -4,7 +4,7 @@ down every later compilation of its process."""
 import jax
 import numpy as np
 import pytest
-from checks import lazy
+from checks import few, lazy
 
 from stein_core import METHODS, Spec
 from stein_core.assembly import assemble
@@ -15,7 +15,7 @@ VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].f
 @pytest.mark.long
 @pytest.mark.parametrize("method, guide", VARIANTS)
 def test_eager_step_equals_jitted_step(method, guide):
-    stepper = lazy(Spec("correlated", method=method, guide=guide, draws=2, capacity=8))
+    stepper = lazy(Spec("correlated", method=method, guide=guide, draws=2, capacity=8, options=few(method)))
     knobs = {"method.particles": 3}
     state = stepper.reset(1, knobs)
     jitted = stepper.advance(state, knobs, 1)
