@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checks import few
 
 from stein_core import METHODS, Recipe, Spec, from_rows
 from stein_core.runner import Stepper
@@ -18,7 +19,7 @@ SOME = [pytest.param(*each, marks=() if each in FIRST else pytest.mark.long) for
 
 @pytest.mark.parametrize("method, guide", SOME)
 def test_a_run_and_its_diagnostics_lower(method, guide):
-    lower_all(Spec("correlated", method=method, guide=guide, draws=2, capacity=8))
+    lower_all(Spec("correlated", method=method, guide=guide, draws=2, capacity=8, options=few(method)))
 
 
 @pytest.mark.long

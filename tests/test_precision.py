@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from checks import few
 
 SCRIPT = """
 import json, sys
@@ -52,7 +53,8 @@ def runs():
     found = [("a start", {"target": "correlated", "method": "smi", **SMALL}, {"bandwidth.rule": "numpyro"})]
     for method in METHODS.entries():
         for guide in method.facts.guides[:1] if method.name != "smi" else ("normal", "full", "low_rank"):
-            spec = {"target": "correlated", "dim": 4, "method": method.name, "guide": guide, **SMALL}
+            own = {"method": method.name, "guide": guide, "options": few(method.name)}
+            spec = {"target": "correlated", "dim": 4, **own, **SMALL}
             found.append((f"{method.name} {guide}", spec, {}))
     for kernel in KERNELS:
         found.append((kernel, {"target": "ring", "method": "svgd", **SMALL}, {"kernel.name": kernel}))
