@@ -19,13 +19,11 @@ from stein_core import METHODS, Spec, Stepper
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
 ARRAYS = ("particles", "locations", "scales", "attract", "repulse", "correlation")
-
-
-FEW = {"width": 8, "depth": 1, "layers": 2, "auxiliary": 5, "critic_width": 8, "burn": 1, "kept": 2, "leapfrogs": 2}
+FEW = {"width": 8, "layers": 2, "auxiliary": 5, "critic_width": 8, "burn": 1, "kept": 2, "leapfrogs": 2}
 
 
 def few(method: str) -> dict[str, int]:
-    """The options of a method with networks that make its program small: a large one takes minutes to compile."""
+    """Return options that make the program of a method with networks small. A large one takes minutes to compile."""
     return {f"method.{o.name}": FEW[o.name] for o in METHODS[method].options if o.name in FEW}
 
 

@@ -12,7 +12,7 @@ import jax
 
 from stein_core.machine import cache_folder
 
-PATIENCE = 60  # seconds a call; a busy machine has needed more than 20 to build a page
+PATIENCE = 20  # seconds a call
 MAKERS = {dataclasses.__file__, collections.__file__}  # they write the methods of a class, then run that
 LIBRARIES = [Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)]
 NEVER = {

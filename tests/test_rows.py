@@ -3,11 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from checks import COMPILE, TRACE
 
 from app.stage.scene import _densities, density
-from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_rows
+from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_numpyro, from_rows
 from stein_core.datasets import COVERTYPE, covertype, data_file
 from stein_core.forces import BATCH
 from stein_core.machine import check_memory
@@ -230,3 +232,15 @@ def test_the_stage_takes_data_as_an_argument_and_draws_no_slice_far_from_the_mas
         constrain=lambda theta: {"line": theta},
     )
     assert density(wide, 3)["contours"] == [] and "no contours in 3 dimensions" in density(wide, 3)["labels"][0]
+
+
+def test_a_numpyro_model_with_many_rows_has_its_slice_for_its_centre_was_found():
+    x = np.random.default_rng(0).normal(size=(3, 4000)).astype(np.float32)
+
+    def plane(x, y):
+        weights = numpyro.sample("w", dist.Normal(0, 1).expand([3]).to_event(1))
+        numpyro.sample("y", dist.Normal(weights @ x, 1), obs=y)
+
+    target = from_numpyro(plane, x, x.sum(axis=0))
+    drawn = density(target, 3)
+    assert target.data is not None and drawn["contours"] and "a slice of 3 dimensions" in drawn["labels"][0]

@@ -151,7 +151,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
 
     Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
     two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
-    A target of many rows of data is started at its centre, which may lie far from its mass: it has no slice.
+    A target with mini-batches has no slice: its centre is where runs start, and may lie far from its mass.
 
     Args:
         name: of the target, or the Target.
@@ -173,15 +173,23 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
         still = {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None}
         return {**still, "curve": curve, "area": float(np.trapezoid(p, x)), "draws": ghosts(target)}
 
+    labels = list(target.coordinates[:2])
+    still = {
+        "extent": [x0, x1, y0, y1],
+        "equal": target.log_normalizer is not None,  # the coordinates of a posterior have units of their own
+        "labels": labels,
+        "contours": [],
+        "image": None,
+        "curve": None,
+        "draws": ghosts(target),
+    }
+    of_draws = dim > 2 and target.reference is not None
+    if dim > 2 and not of_draws and target.minibatch is not None:
+        labels[0] += f" (no contours in {dim} dimensions)"
+        return still
     y = np.linspace(y0, y1, cells)
     points = np.tile(np.float32(target.center), (cells * cells, 1))
     points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    labels, equal = list(target.coordinates[:2]), target.log_normalizer is not None  # a posterior's units are its own
-    of_draws = dim > 2 and target.reference is not None
-    if of_rows and dim > 2 and not of_draws:
-        labels[0] += f" (no contours in {dim} dimensions)"
-        plain = {"extent": [x0, x1, y0, y1], "equal": equal, "labels": labels, "contours": [], "image": None}
-        return {**plain, "curve": None, "draws": ghosts(target)}
     if of_draws:
         p = gaussian_kde(np.asarray(target.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
     else:
@@ -196,15 +204,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     if dim > 2:
         labels[0] += " (contours: draws of NUTS)" if of_draws else f" (contours: a slice of {dim} dimensions)"
     image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
-    return {
-        "extent": [x0, x1, y0, y1],
-        "equal": equal,
-        "labels": labels,
-        "contours": lines,
-        "image": image,
-        "curve": None,
-        "draws": ghosts(target),
-    }
+    return {**still, "contours": lines, "image": image}
 
 
 def _densities(spec: Spec, knobs: Options):
