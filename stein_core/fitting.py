@@ -22,8 +22,8 @@ from stein_core.errors import short, unknown
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
 from stein_core.resting import force_left
-from stein_core.runner import Stepper
 from stein_core.spec import Spec, capacity_for, target_of, whole_number
+from stein_core.steppers import alone
 from stein_core.types import Frame, Target
 
 STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
@@ -218,7 +218,7 @@ def _bar(on: bool) -> Callable[[int, int], None]:
 def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, Callable]:
     """Take the steps of a recipe, and note its metrics on the way. Return the last frame, and what measures the force
     that is left."""
-    stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
+    stepper, knobs = alone(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
     measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
     for at in range(0, steps, piece := max(1, steps // LOOKS)):
@@ -276,7 +276,7 @@ def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:
     """Return the force that is left on these particles (m, p) after so many steps of a recipe."""
     counted = "method.particles" in recipe.spec.knobs()
     knobs = {**recipe.knobs, "method.particles": len(particles)} if counted else recipe.knobs
-    stepper = Stepper(recipe.spec)
+    stepper = alone(recipe.spec)
     state = stepper.reset(recipe.seed, knobs)
     rows = jnp.asarray(particles, state.particles.dtype)
     state = state._replace(step=jnp.int32(step), particles=state.particles.at[: len(rows)].set(rows))

@@ -199,7 +199,7 @@ def test_run_prints_a_table_without_json(run):
     (["--kernel", "rfb"], "did you mean 'rbf'"),
     (["--bandwidth", "medain"], "did you mean 'median'"),
     (["--optimizer", "adma"], "did you mean 'adam'"),
-    (["--dim", "3"], "dim = 3 is odd"),
+    (["--dim", "3"], "dim = 3 is no multiple of 2; nearest"),
     (["--particles", "0"], "particles = 0 is out of range"),
     (["--particles", "5000"], "5000"),
     (["--set", "method.step_size"], "has no '='"),

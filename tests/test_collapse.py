@@ -177,8 +177,9 @@ def test_a_rule_without_a_law_breaks_nothing():
 
 def test_each_variance_says_which_it_is():
     (_, points, short, _), (_, every, tab, _) = (QUANTITIES[f"{name}_variance"] for name in ("sample", "marginal"))
-    for said in (DIAGNOSTICS["sample_variance"].label, points, short):
+    for said in (points, short):
         assert "points 1/(n-1), guides 1/n" in said
+    assert "1/(n-1)" in DIAGNOSTICS["sample_variance"].summary
     assert "all with 1/n" in every and "all 1/n" in tab and "1/n form" in DIAGNOSTICS["marginal_variance"].summary
     assert "$1/(n-1)$ for points and $1/n$ for guides" in CONVENTIONS.replace("\n", " ")
 
