@@ -31,7 +31,7 @@ from stein_core import (
     stream,
 )  # fmt: skip
 from stein_core.experiments.wave import dim_of
-from stein_core.sweep.store import Store
+from stein_core.sweep.store import MAGIC, Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]
@@ -395,7 +395,7 @@ def test_a_wrong_sweep_exits_with_2_and_one_line(run, tmp_path, wrong, message):
 @pytest.mark.long
 def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tmp_path, monkeypatch):
     store = tmp_path / "s.sqlite"
-    store.write_bytes(b"no database" * 500)
+    store.write_bytes(MAGIC + b"no database" * 500)
     code, out, err = run(*GRID, "--dims", "1", "--seeds", "1", "--set", "method.step_size=1000", "--store", store)
     assert code == 3 and "diverged" in out and "was damaged; it is now" in err
     code, _, err = run("sweep", "show", "--store", tmp_path / "none.sqlite")
@@ -403,6 +403,15 @@ def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tm
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     code, _, err = run(*GRID, "--store", store, "--cluster", "local")
     assert code == 2 and "pip install 'steinlab[cluster]'" in err
+
+
+@pytest.mark.parametrize("command", [["sweep", "show"], ["tables", "damped", "--show"], GRID])
+def test_a_file_of_the_user_is_never_taken_for_a_store(run, tmp_path, command):
+    own = tmp_path / "results.csv"
+    own.write_text("x,y\n1,2\n")
+    code, out, err = run(*command, "--store", own)
+    assert code == 2 and not out and "results.csv' is no SQLite file, and is left as it is" in err
+    assert own.read_text() == "x,y\n1,2\n" and list(tmp_path.iterdir()) == [own]
 
 
 def test_list_shows_every_entry_and_info_every_version(run):
