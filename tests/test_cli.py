@@ -353,6 +353,10 @@ def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
     code, shown, said = run("sweep", "show", "--store", store)
     assert code == 0 and sorted(shown.splitlines()) == sorted(out.splitlines())
     assert "sample_variance: variance (points 1/(n-1), guides 1/n)" in said
+    for command in (("sweep", "show"), (*GRID, "--set", "init.spread=2")):
+        code, out, said = run(*command, "--store", store, "--json")
+        found = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))["rows"]
+        assert code == 0 and not said and sorted(found, key=str) == sorted(kept, key=str)
 
     code, out, _ = run("sweep", "show", "--store", store, "--export", exported)
     assert code == 0 and not out
@@ -424,6 +428,14 @@ def test_list_shows_every_entry_and_info_every_version(run):
         assert f"  {name:<18} " in out
     code, out, _ = run("info")
     assert code == 0 and {line.split()[0] for line in out.splitlines()} >= {"device", "python", "jax", "numpyro"}
+
+
+def test_list_says_of_a_long_default_how_many_entries_it_has(run):
+    _, out, _ = run("list")
+    defaults = [line.partition("; default ")[2] for line in out.splitlines() if "; default " in line]
+    assert max(map(len, defaults)) < 120
+    assert sum("90 entries, the first (1.87454, 1.879139)" in text for text in defaults) == 1
+    assert any(text.startswith("rbf; ") for text in defaults)  # a short one is as it was
 
 
 def test_memory_that_the_device_has_not_is_one_line(run, monkeypatch):

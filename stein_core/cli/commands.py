@@ -76,6 +76,7 @@ def add_sweep(commands) -> None:
     show.add_argument(
         "--export", metavar="FILE.json", help="write all rows, with versions and date, as the app ships them"
     )
+    add_json(show)
 
 
 def add_running(parser, own: Stop) -> None:
@@ -89,7 +90,13 @@ def add_running(parser, own: Stop) -> None:
     parser.add_argument("--workers", type=int, help="threads; default one a core up to 4")
     parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
     parser.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+    add_json(parser)
     add_job(parser)
+
+
+def add_json(parser) -> None:
+    """The argument of a sweep whose rows another program reads."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the list `rows`")
 
 
 def sweep_grid(options) -> int:
@@ -140,7 +147,7 @@ def run_recipes(recipes: list[Recipe], options) -> int:
             if options.job and row["key"] not in told:
                 show(len(rows), row=row)
     if not options.job:
-        print_rows(rows)
+        print_rows(rows, options.json)
     return 3 if any(row["stopped"] == "diverged" for row in rows) else 0
 
 
@@ -184,7 +191,7 @@ def sweep_show(options) -> int:
             lines = (json.dumps(row, separators=(",", ":")) for row in rows)
             file.write(json.dumps(about)[:-1] + ', "rows": [\n' + ",\n".join(lines) + "\n]}\n")
     else:
-        print_rows(rows)
+        print_rows(rows, options.json)
     return 0
 
 
@@ -203,8 +210,11 @@ def only_recipe(path: str) -> Recipe:
     return recipes[0]
 
 
-def print_rows(rows) -> None:
-    """Rows of a store as a table."""
+def print_rows(rows, as_json: bool) -> None:
+    """Rows of a store, as a table or as one JSON object."""
+    if as_json:
+        print(json.dumps({"rows": rows}))
+        return
     columns = (
         "target",
         "method",
