@@ -201,7 +201,7 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
     (tmp_path / "notes.txt").write_text("1")
     for file, message in (
-        ("odd.npz", "cannot be read"),
+        ("odd.npz", "Python objects as 'draws.npy'"),
         ("bad.csv", "row 3, column 'b' is 'x'"),
         ("notes.txt", "allowed: .npz, .csv, .nc"),
         ("none.npz", "no such file"),

@@ -195,11 +195,26 @@ def sweep_show(options) -> int:
     return 0
 
 
-def check_out(path: str, argument: str = "--out") -> None:
-    """Raises ValueError if the folder of a file that is to be written is not there."""
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        text = "there is no such folder; allowed: a file in a folder that exists."
-        raise ValueError(f"{argument} {short(path)!r}: {text}")
+def check_out(path: str, argument: str = "--out", endings: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written, before anything is computed.
+
+    Args:
+        path: the file.
+        argument: the option that names it, for messages.
+        endings: of its name, if the ending says what is written.
+
+    Raises:
+        ValueError: another ending; there is no such folder; it is a folder, or may not be written.
+    """
+    folder, allowed = os.path.dirname(path) or ".", "allowed: a file in a folder that exists."
+    if endings and not path.endswith(endings):
+        raise ValueError(f"{argument} {short(path)!r}: unknown format; allowed: {', '.join(endings)}.")
+    if not os.path.isdir(folder):
+        raise ValueError(f"{argument} {short(path)!r}: there is no such folder; {allowed}")
+    if os.path.isdir(path):
+        raise ValueError(f"{argument} {short(path)!r} is a folder; {allowed}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise ValueError(f"{argument} {short(path)!r} may not be written; allowed: a place where you may write.")
 
 
 def only_recipe(path: str) -> Recipe:
