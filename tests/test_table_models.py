@@ -181,6 +181,44 @@ def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
 
 
 @pytest.mark.long
+def test_each_variant_of_the_uci_table_has_what_its_name_says():
+    own = {cell.column: cell for cell in TABLES["smi_uci"].make(False) if cell.row == smi_uci.VARIED and not cell.seed}
+    plain = {name: smi_uci.recipe_of(own[f"{name}, standard"]) for name in ("SMI", "SVGD")}
+    for name, density, layers, particles in (
+        ("SMI (twice)", "twice", 1, 5),
+        ("SMI with two layers", "once", 2, 5),
+        ("SMI (twice) with two layers", "twice", 2, 5),
+        ("SVGD with two layers", None, 2, 5),
+        ("SVGD with ten particles", None, 1, 10),
+    ):
+        recipe, same = smi_uci.recipe_of(own[f"{name}, standard"]), plain[name.split(" ")[0]]
+        assert recipe.spec.method == same.spec.method and recipe.spec.options.get("guide.density") == density
+        assert recipe.spec.dim == 8 * 50 + 50 + (layers - 1) * 50 * 51 + 51 + 1
+        assert recipe.knobs["method.particles"] == particles <= recipe.spec.capacity
+        assert recipe.knobs["method.step_size"] == same.knobs["method.step_size"]
+    medians = np.median(np.random.default_rng(0).normal(size=(15, 20_000)), axis=0)  # as AutoDelta starts
+    spread = recipe.knobs["init.spread"] * 0.1 / np.sqrt(3)  # sd of U[-0.1, 0.1], spread
+    assert spread == pytest.approx(medians.std(), rel=0.03)
+
+
+def test_the_variants_are_told_on_the_splits_that_all_have():
+    cells = [cell for cell in TABLES["smi_uci"].make(False) if cell.row == smi_uci.VARIED]
+    values = dict(zip(("SMI", *(name for name in smi_uci.VARIANTS if name.startswith("SMI"))), (3.0, 2.0, 2.5, 0.5)))
+    rows = [
+        row_of(cell, {"nll as coded": values[name] + cell.seed}, 1.0)
+        for cell in cells
+        for name in values
+        if cell.column == f"{name}, standard"
+    ]
+    assert len(rows) == 5 + 3 * 3  # SMI has two splits more
+    said = smi_uci.explained(rows)
+    assert said[0] == (
+        "Energy, NLL as coded on 3 splits: SMI 4.00, SMI (twice) 3.00, SMI with two layers 3.50, "
+        "SMI (twice) with two layers 1.50; published 0.8."
+    )
+    assert len(said) == 2 and not smi_uci.explained(rows[:5])
+
+
 def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
     target, counted = target_of(Spec("correlated", method="svgd")), []
     draws = nuts(target, chains=2, warmup=100, samples=200, gradients=counted)
