@@ -65,7 +65,7 @@ def test_a_plain_grid_needs_no_link():
         ({"seeds": "0"}, "1 to 20"),
         ({"dims": ""}, "at least one"),
         ({"dims": "0"}, "dim = 0"),
-        ({"target": "banana", "dims": "3"}, "even"),
+        ({"target": "banana", "dims": "3"}, "nearest for target 'banana': 2 or 4"),
         ({"methods": "mmd", "target": "student", "dims": "2"}, None),
         ({"dims": ",".join(map(str, range(1, 900)))}, "Take fewer"),
         ({"colour": "red"}, "unknown field"),

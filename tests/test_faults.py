@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from desks import cliff  # noqa: F401  (a fixture)
 
+import stein_core.cli.main as cli
 from stein_core import METHODS, Recipe, Spec, collect, compile, fit, machine, steppers, stream
-from stein_core import __main__ as cli
 from stein_core.assembly import assemble
 from stein_core.cli import commands, recordings
 from stein_core.experiments.nuts import run_nuts

@@ -57,7 +57,7 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert ended(page).shown["ok"] is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
     before = page.text.html
     page.upload(b"PK\x03\x04 no archive")
-    assert ended(page).error.visible and "cannot be read" in page.error.object
+    assert ended(page).error.visible and "is no .npz file" in page.error.object
     assert page.text.html == before  # nothing is lost
     page.upload(npz(draws=theta, scores=-theta))
     assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.verdict.html
