@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stein_core.diagnosis.checks import K_HAT, NARROW, SHIFT, WIDE
+from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
+from stein_core.diagnosis.companions import K_HAT
 
 CSS = """
 .answer section { border-top: 1px solid var(--mui-palette-line-main); padding: 14px 0 6px; }

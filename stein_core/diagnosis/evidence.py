@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.density import in_precision_of, log_densities
+from stein_core.diagnosis.regression import Direction, extremes, implied
 from stein_core.errors import short
 from stein_core.facts import Facts
 from stein_core.fitting import Fit
@@ -20,8 +21,6 @@ from stein_core.registry import METHODS, Registry
 from stein_core.types import Mode, Target
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
-LARGEST = 400  # coordinates, above which no matrix of them is made
-FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is none
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Finding:
         value: the number.
         expected: the number of exact draws.
         error: its standard error for exact draws; 0 for particles, which are no random draws.
-        wrong: whether the posterior should not be trusted as it is.
+        wrong: whether the posterior should not be trusted as it is; None if these draws do not allow an answer.
         sentence: what it means.
         each: the number of each coordinate, by name.
     """
@@ -56,7 +55,7 @@ class Finding:
     value: float
     expected: float
     error: float
-    wrong: bool
+    wrong: bool | None
     sentence: str
     each: Mapping[str, float] = field(default_factory=dict)
 
@@ -108,20 +107,51 @@ class Evidence:
         return self.draws.shape[1]
 
     @cached_property
-    def ess(self) -> float:
-        """Return the effective number of draws: the median over the coordinates; of particles their number."""
-        if self.chains == 0 or self.log_q is not None or self.n < 8 * self.chains:
-            return float(self.n)
-        import arviz  # not at the top: it takes a second
-
-        rows = self.draws.reshape(self.chains, -1, self.d)
-        return float(min(np.median([arviz.ess(rows[:, :, j]) for j in range(min(self.d, 50))]), self.n))
+    def which(self) -> np.ndarray:
+        """Return the number (n,) of each row among the distinct rows, in the order in which they appear."""
+        _, first, which = np.unique(self.draws, axis=0, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[which.ravel()]
 
     @cached_property
-    def trace(self) -> np.ndarray:
-        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1); its mean is the Stein trace r."""
-        apart = self.draws - self.draws.mean(axis=0)
-        return -np.sum(self.scores * apart, axis=0) / max(self.n - 1, 1)
+    def ess(self) -> float:
+        """Return the effective number of draws: the median over the coordinates; of particles their number.
+
+        It is at most the number of distinct rows: a row that is there 20 times, as after resampling, tells no more.
+        """
+        if self.chains == 0 or self.log_q is not None:
+            return float(self.n)
+        if self.n < 8 * self.chains:
+            return float(self.distinct)
+        return min(float(np.median(effective(self.rows[..., :50]))), float(self.distinct))
+
+    @property
+    def distinct(self) -> int:
+        """Return the number of different rows."""
+        return int(self.which.max() + 1)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Return the draws (chains, n / chains, d)."""
+        return self.draws.reshape(max(self.chains, 1), -1, self.d)
+
+    @cached_property
+    def trace(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1) and its standard errors (d,), 0 for particles.
+
+        The mean of r_j is the Stein trace r.
+        """
+        each = -self.scores * (self.draws - self.draws.mean(axis=0))
+        error = np.maximum(each.std(axis=0), math.sqrt(2.0)) / math.sqrt(self.ess) * (self.chains > 0)
+        return each.sum(axis=0) / max(self.n - 1, 1), error
+
+    @cached_property
+    def directions(self) -> tuple[Direction, Direction] | None:
+        """Return the directions in which the draws are narrowest and widest beside their scores, see `extremes`.
+
+        The halves of the draws have no row in common, and follow one another in time: draws of a chain are related.
+        """
+        halves = None if self.chains == 0 else self.which < self.distinct // 2
+        return extremes(self.draws, self.scores, self.ess, halves)
 
     @cached_property
     def implied(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -151,28 +181,11 @@ class Evidence:
         return tuple(wider * np.std([each[i] for each in found], axis=0) for i in (0, 1))
 
 
-def implied(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return `Evidence.implied` of draws (n, d) and scores (n, d)."""
-    (n, d), mean = draws.shape, draws.mean(axis=0)
-    if n < d + 2 or d > LARGEST:
-        return None
-    unit = draws.std(axis=0, ddof=1)
-    if not (unit > 0).all():
-        return None
-    covariance = np.cov(draws.T / unit[:, None]).reshape(d, d)
-    values, vectors = np.linalg.eigh(covariance)
-    if values[0] < FLAT * values[-1]:
-        return None
-    root = unit[:, None] * vectors * np.sqrt(values)  # draws = mean + root y
-    y = (draws - mean) / unit @ vectors / np.sqrt(values)
-    slopes = -(scores @ root).T @ y / (n - 1)  # the identity for exact draws
-    values, vectors = np.linalg.eigh((slopes + slopes.T) / 2)
-    if values[0] <= 1e-7 * max(values[-1], 1e-300):  # not concave in some direction
-        return None
-    target = root @ (vectors / np.sqrt(values))  # target @ target^T: the implied covariance
-    sd = np.linalg.norm(target, axis=1)
-    shift = -target @ (target.T @ scores.mean(axis=0)) / sd
-    return np.sqrt(np.sum(root**2, axis=1)) / sd, shift
+def effective(chains: np.ndarray) -> np.ndarray:
+    """Return the effective number of draws (d,) of chains (chains, n, d)."""
+    import arviz  # not at the top: it takes a second
+
+    return np.array([float(arviz.ess(chains[:, :, j])) for j in range(chains.shape[-1])])
 
 
 def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:

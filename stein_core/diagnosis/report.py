@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
+from stein_core.diagnosis import verdict
+from stein_core.diagnosis.checks import SHIFT, WIDE
 from stein_core.diagnosis.drawing import ALONE, CSS, questions
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
 from stein_core.fitting import DEFAULTS, Fit, fit
@@ -59,26 +60,13 @@ class Report:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether no check says that the posterior is wrong; None if nobody can tell."""
-        blind = self.evidence.scores is None and self.evidence.reference is None
-        return None if blind else not any(each.wrong for each in self.findings.values())
+        """Return whether no check says that the posterior is wrong; None if nobody can tell, or not all were made."""
+        return verdict.ok_of(self.evidence, self.findings)
 
     @property
     def verdict(self) -> str:
         """Return whether to trust the draws, and the worst that was found, in a sentence or two."""
-        if self.ok is None:
-            wrong = [each.sentence for each in self.findings.values() if each.wrong]
-            return " ".join(["Without scores nobody can tell whether these draws are right.", *wrong])
-        if self.ok:
-            return "No sign of a wrong location or width."
-        found = {name: each for name, each in self.findings.items() if each.wrong}
-        first = ("finite", "spread", "reference", "width", "location", "tails")
-        said = [found[name].sentence for name in first if name in found][:2]
-        said = said or [each.sentence for each in found.values()][:2]
-        width = next((found[name] for name in ("reference", "width", "stein_trace", "tails") if name in found), None)
-        width = width if width and not NARROW <= width.value <= WIDE else None
-        what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
-        return f"These draws are {what}. {' '.join(said)}"
+        return verdict.said(self.evidence, self.findings)
 
     @property
     def note(self) -> str:
@@ -243,9 +231,10 @@ COLUMNS = {"sd ratio": "width", "shift": "location", "r": "stein_trace"}
 COLOUR = "#0072B2"  # of the bars
 
 
-def mark_of(name: str, wrong: bool) -> str:
-    """Return how a check ended, or a dash if it only tells a number."""
-    return "wrong" if wrong else "ok" if CHECKS[name].facts.judges else "–"
+def mark_of(name: str, wrong: bool | None) -> str:
+    """Return how a check ended: a question mark if it could not be made, a dash if it only tells a number."""
+    judged = {True: "wrong", False: "ok", None: "?"}
+    return judged[wrong] if CHECKS[name].facts.judges else "–"
 
 
 def diagnose(what: Any, target: Target | None = None, scores=None, reference=None) -> Report:
