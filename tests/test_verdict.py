@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from alarms import EXACT, correlated, funnel, lost
+from alarms import correlated, funnel, lost
 
 from stein_core import diagnose
 from stein_core.diagnosis.evidence import Evidence
@@ -148,7 +148,7 @@ def test_each_mean_and_each_width_is_judged_in_500_coordinates(change, words):
 
 
 def test_a_strong_correlation_does_not_blame_each_coordinate():
-    """sds are within 3 %, but r_j of a coordinate with a conditional sd of 0.03 is 0.46 to 1.45: an SMI fit had these."""
+    """sds are within 3 %, but r_j of a coordinate with a conditional sd of 0.03 is 0.46 to 1.45, as in an SMI fit."""
     rng = np.random.default_rng(0)
     covariance = np.full((5, 5), 0.999) + 0.001 * np.eye(5)
     x = rng.standard_normal((4000, 5)) @ np.linalg.cholesky(covariance).T
