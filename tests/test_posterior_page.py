@@ -69,7 +69,7 @@ def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_besid
     rng = np.random.default_rng(0)
     spec = Spec("gaussian", 2, "svgd", capacity=32)
     theta = rng.normal(size=(30, 2))
-    theta = (theta - theta.mean(axis=0)) / theta.std(axis=0, ddof=1)
+    theta = (theta - theta.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(theta.T))).T
     page.check([("SVGD", Recipe(spec), 0.5 * theta, 7), ("Damped", Recipe(replace(spec, method="damped")), theta, 7)])
     until = time.monotonic() + 200
     while len(page.tried) < 1 and time.monotonic() < until:
