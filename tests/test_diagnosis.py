@@ -99,7 +99,19 @@ def test_draws_outside_of_the_density_are_counted_and_nothing_else_is_claimed():
     scores[[3, 7]] = np.nan
     report = diagnose(x, scores=scores)
     assert report.ok is False and "2 of 50 draws have no finite score" in report.verdict
+    assert "Try" not in report.verdict
     assert set(report.findings) == {"finite"} and "2 of 50" in report.to_html() and json.loads(report.to_json())
+
+
+@pytest.mark.parametrize("lost", [slice(None), slice(10, None)])
+def test_when_hardly_a_draw_has_a_score_the_report_says_what_to_do(lost):
+    x = normal(50) * 1e9
+    scores = scores_of(x)
+    scores[lost] = np.nan
+    report = diagnose(x, scores=scores)
+    for text in (report.verdict, str(report), report.to_html()):
+        assert "Try other coordinates (scaled or raw), NUTS, or priors with lighter tails." in text
+    assert report.ok is False and json.loads(report.to_json())["findings"]["finite"]["value"] == len(range(50)[lost])
 
 
 def test_draws_in_a_plane_and_many_coordinates_are_not_taken_for_several_modes():
@@ -202,7 +214,7 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
     (tmp_path / "notes.txt").write_text("1")
     for file, message in (
-        ("odd.npz", "cannot be read"),
+        ("odd.npz", "Python objects as 'draws.npy'"),
         ("bad.csv", "row 3, column 'b' is 'x'"),
         ("notes.txt", "allowed: .npz, .csv, .nc"),
         ("none.npz", "no such file"),

@@ -17,10 +17,11 @@ from bokeh.document import Document
 from bokeh.io.doc import patch_curdoc
 from bokeh.models import DataRange1d, Line, LinearColorMapper, Plot
 from bokeh.plotting import figure
+from bokeh.themes import Theme
 
 from app.lesson import dials
 from app.lesson.around import bars, foot, listing
-from app.lesson.bokeh_update import take_over
+from app.lesson.bokeh_update import remember, take_over
 from app.lesson.chart import IDLE, SHADES, Chart, control
 from app.lesson.host import NotebookHost, use_host
 from app.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
@@ -439,9 +440,45 @@ def test_a_logarithmic_control_has_its_default_and_even_steps(jupyter):
     assert ratios.max() < 1.3 and len(stops) < 60
 
 
+@pytest.mark.parametrize("draw", [curve, lambda height=1.0: hv.Curve([0, height])], ids=["Bokeh", "HoloViews"])
+def test_a_chart_keeps_what_the_page_has_made_of_its_design(draw):
+    made = chart(draw, height=(0.0, 3.0, 1.0))
+    assert made.settle() == ""
+    page, plot = Document(), made.figure[0].object
+    page.theme = Theme(
+        json={"attrs": {"Plot": {"background_fill_color": "#111111"}, "Axis": {"axis_line_color": "#eeeeee"}}}
+    )
+    page.add_root(plot)
+    plot.xaxis[0].axis_label_text_color = "#123456"  # as the browser does when the theme is switched
+    assert plot.background_fill_color == "#111111"
+    for height in (2.0, 3.0):
+        made.controls["height"].value = height
+        assert made.settle() == "" and made.figure[0].object is plot
+        assert plot.renderers[0].data_source.data["y"][1] == height
+        assert (plot.background_fill_color, plot.yaxis[0].axis_line_color) == ("#111111", "#eeeeee")
+        assert plot.xaxis[0].axis_label_text_color == "#123456"
+
+
+def test_what_a_drawing_sets_no_more_has_its_default_again():
+    def draw(warn):
+        made = curve()
+        if warn:
+            made.yaxis.axis_label_text_color = "#ff0000"
+        return made
+
+    made = chart(draw, warn=[True, False])
+    assert made.settle() == ""
+    plot = made.figure[0].object
+    made.controls["warn"].value = False
+    assert made.settle() == "" and made.figure[0].object is plot
+    assert plot.yaxis[0].axis_label_text_color == "#444444"
+
+
 def test_figures_of_another_build_are_not_taken_over():
     first, second = curve(), curve()
     second.scatter([0], [0])
+    remember(first)
+    remember(second)
     assert not take_over(first, second)
     assert len(first.renderers) == 1
 

@@ -4,6 +4,7 @@ old figure."""
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from bokeh.core.property.descriptors import PropertyDescriptor
@@ -13,13 +14,25 @@ from bokeh.models import ColumnDataSource, DataRange1d
 
 OWN = ("name", "tags", "subscribed_events", "js_event_callbacks", "js_property_callbacks", "syncable")
 
+_own: WeakKeyDictionary[Model, set[str]] = WeakKeyDictionary()  # what drawings have set of a model
+
 
 class _Differs(Exception):
     """Raised when two models differ in structure."""
 
 
+def remember(drawn: Model) -> None:
+    """Remember which values a new figure sets, before a page's theme adds its own."""
+    for model in drawn.references():
+        _own[model] = set(model.properties_with_values(include_defaults=False))
+
+
 def take_over(old: Model, new: Model) -> bool:
-    """Give `old` the values of `new`.
+    """Give `old` the values that a drawing has set. All else is a matter of the page's theme.
+
+    Args:
+        old: a figure that `remember` knows.
+        new: another one.
 
     Returns:
         False, with nothing changed, if the two differ in structure.
@@ -31,6 +44,7 @@ def take_over(old: Model, new: Model) -> bool:
         return False
     for model, name, value in changes:
         setattr(model, name, value)
+        _own[model].add(name)
     return True
 
 
@@ -43,6 +57,7 @@ def _compare(old: Any, new: Any, seen: dict, changes: list) -> None:
             raise _Differs
         return
     seen[new] = old
+    own = _own[old] | _own[new]
     for name in _names(new):
         before, after = getattr(old, name), getattr(new, name)
         if isinstance(new, ColumnDataSource) and name == "data":
@@ -52,7 +67,7 @@ def _compare(old: Any, new: Any, seen: dict, changes: list) -> None:
         pairs = list(_models(before, after))
         for one, other in pairs:
             _compare(one, other, seen, changes)
-        if not pairs and not _same(before, after):
+        if not pairs and name in own and not _same(before, after):
             changes.append((old, name, after))
 
 

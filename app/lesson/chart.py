@@ -17,7 +17,7 @@ from bokeh.model import Model
 from bokeh.models import DataRange1d, GridPlot, LinearColorMapper, Plot
 from bokeh.plotting import figure
 
-from app.lesson.bokeh_update import take_over
+from app.lesson.bokeh_update import remember, take_over
 from app.lesson.output import Output
 from app.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
 from app.ui.colours import SPARE, darken, dress
@@ -199,4 +199,5 @@ def rendered(drawn: Any, equal: bool = False) -> Model:
         drawn.toolbar_location = None
     if drawn.sizing_mode is None:
         drawn.sizing_mode = "stretch_width"
+    remember(drawn)
     return drawn

@@ -26,7 +26,7 @@ FAULT = {"guide.density": "twice"}
 CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
     ("SMI: scales", 0, True, ("within_variance", "components")),
-    ("SVGD: locations", 1, False, ("marginal_variance", "force")),
+    ("SVGD: locations", 1, False, ("sample_variance", "force")),
 )
 DIAGONAL_ONLY = "Only a diagonal normal has its scales as coordinates."
 HELP = (

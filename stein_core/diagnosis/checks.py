@@ -45,6 +45,8 @@ def finite(seen: Evidence) -> Finding:
     """Count the draws whose score is not finite: they lie where the posterior has no density."""
     bad = int((~np.isfinite(seen.scores).all(axis=1)).sum())
     text = f"{bad} of {seen.n} draws have no finite score." if bad else "Every draw has a finite score."
+    if bad > seen.n / 2:
+        text += " Try other coordinates (scaled or raw), NUTS, or priors with lighter tails."
     return Finding(bad, 0, 0.0, bad > 0, text)
 
 

@@ -17,7 +17,7 @@ class Direction(NamedTuple):
     """Hold what the scores say of the draws along one direction.
 
     Args:
-        ratio: variance of the draws over the implied one. Exact draws have 1 in the mean, also if it was selected.
+        ratio: variance of the draws over the implied one. Its mean is 1 for exact draws, also along a chosen direction.
         error: its standard error for exact draws; 0 for particles.
         loadings: (d,) of the coordinates in the direction, each in sds of the draws.
     """

@@ -102,6 +102,20 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     tab.page.wait_for_url("**lesson=02&idea=1")
 
 
+DESIGN = """() => { const plot = [...Bokeh.documents].flatMap(d => [...d._all_models.values()])
+  .find(m => m.type === "Figure"); return plot && [plot.background_fill_color, plot.border_fill_color]; }"""
+
+
+def test_a_chart_stays_dark_when_it_is_drawn_again(open_page):
+    tab = open_page("?page=lessons&lesson=01&idea=3&theme=dark")
+    tab.wait(f"({DESIGN})()?.[0] === '#14171A'")
+    for _ in range(2):
+        before = tab.page.evaluate(DATA)
+        tab.slide("width", "ArrowRight")
+        tab.page.wait_for_function(f"before => JSON.stringify(({DATA})()) !== JSON.stringify(before)", arg=before)
+        assert tab.page.evaluate(DESIGN) == ["#14171A", "#14171A"]
+
+
 def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
     tab = open_page("?page=lessons&lesson=2&idea=2")
     table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
