@@ -1,10 +1,12 @@
 """What the verdict sees, and what it does not claim: draws whose faults are known, against closed forms."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 from alarms import correlated, funnel, lost
+from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import diagnose
 from stein_core.diagnosis.evidence import Evidence
@@ -148,13 +150,13 @@ def test_each_mean_and_each_width_is_judged_in_500_coordinates(change, words):
 
 
 def test_a_strong_correlation_does_not_blame_each_coordinate():
-    """sds are within 3 %, but r_j of a coordinate with a conditional sd of 0.03 is 0.46 to 1.45, as in an SMI fit."""
+    """An SMI fit of this posterior has right sds, within 3 %, but each r_j is between 0.46 and 1.45."""
     rng = np.random.default_rng(0)
     covariance = np.full((5, 5), 0.999) + 0.001 * np.eye(5)
-    x = rng.standard_normal((4000, 5)) @ np.linalg.cholesky(covariance).T
-    x[:, 0] += 0.03 * 0.02 * rng.standard_normal(4000)
+    bent = np.eye(5) + 0.03 * rng.standard_normal((5, 5))
+    x = rng.standard_normal((4000, 5)) @ bent @ np.linalg.cholesky(covariance).T
     report = diagnose(x, scores=-x @ np.linalg.inv(covariance))
-    assert report.ok and not report.findings["shape"].wrong
+    assert report.ok and np.abs(report.evidence.trace[0] - 1).max() > 0.4
 
 
 def test_weights_that_disagree_are_in_the_headline():
@@ -168,3 +170,82 @@ def test_weights_that_disagree_are_in_the_headline():
     assert report.verdict == (
         f"No sign of a wrong location or width, but the weights disagree: k-hat is {k:.2f}, above 0.7."
     )
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda y: np.where(np.arange(800).reshape(400, 2) == 11, np.nan, y), "reference: row 5, column 1 is nan"),
+        (lambda y: y.ravel(), r"reference has shape \(800,\); allowed: \(k, 2\) or \(chains, k, 2\)"),
+        (lambda y: y.T, r"reference has shape \(2, 400\); allowed: \(k, 2\)"),
+        (lambda y: y.reshape(-1, 4), r"reference has shape \(200, 4\); allowed: \(k, 2\)"),
+        (lambda y: y[:3], r"reference has shape \(3, 2\).*at least 4 rows"),
+    ],
+)
+def test_a_reference_of_another_shape_or_with_nan_is_refused(change, message):
+    x, y = np.random.default_rng(0).standard_normal((2, 400, 2))
+    with pytest.raises(ValueError, match=message):
+        diagnose(x, scores=-x, reference=change(y))
+
+
+def test_scores_are_not_turned():
+    x = np.random.default_rng(0).standard_normal((500, 2))
+    for scores in (-x.T, -x[:, :1], -x.reshape(250, 4)):
+        with pytest.raises(ValueError, match=r"scores have shape .*; allowed: that of the draws, \(500, 2\)"):
+            diagnose(x, scores=scores)
+    chains = x.reshape(5, 100, 2)
+    assert diagnose(chains, scores=-chains).ok and diagnose(chains, scores=-x).ok
+
+
+def test_a_reference_whose_chains_disagree_decides_nothing():
+    rng = np.random.default_rng(0)
+    x, chains = rng.standard_normal((500, 2)), rng.standard_normal((4, 500, 2))
+    good = diagnose(x, reference=chains)
+    assert good.ok and "R-hat 1.0" in good.findings["reference"].sentence
+    apart = diagnose(x, scores=-x, reference=chains + 5.0 * np.arange(4)[:, None, None])
+    assert apart.ok is None and "the chains of the reference disagree: R-hat is" in str(apart)
+    assert "reference could not be checked" in apart.verdict
+
+
+def test_the_errors_of_draws_and_reference_are_in_the_comparison():
+    blamed = []
+    for n in (30, 60, 100, 200):
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            blamed.append(diagnose(rng.standard_normal((n, 10)), reference=rng.standard_normal((4000, 10))).ok)
+    assert blamed.count(False) <= 2
+    rng = np.random.default_rng(0)
+    x, slow = rng.standard_normal((4000, 2)), np.empty((4000, 2))
+    slow[0] = 0.0
+    for i in range(1, 4000):  # AR(1): 4000 rows are worth about 10
+        slow[i] = 0.995 * slow[i - 1] + math.sqrt(1 - 0.995**2) * rng.standard_normal(2)
+    found = diagnose(x, reference=slow).findings["reference"]
+    assert not found.wrong and int(found.sentence.split("The reference has ")[1].split()[0]) < 60
+    assert diagnose(0.7 * x, reference=x[:2000]).ok is False and diagnose(x + 0.3, reference=x[:2000]).ok is False
+
+
+def test_chance_excuses_nothing_of_particles():
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    x = 0.83 * (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T))).T
+    drawn, found = (diagnose(x, scores=-x, particles=each).findings for each in (False, True))
+    assert drawn["width"].value == pytest.approx(0.83) and not drawn["width"].wrong and not drawn["stein_trace"].wrong
+    assert found["width"].value == pytest.approx(0.83) and found["width"].wrong and found["stein_trace"].wrong
+    assert found["width"].error == found["shape"].error == 0 and found["shape"].value == pytest.approx(0.83)
+    with pytest.raises(ValueError, match="2 chains; allowed: particles"):
+        diagnose(x.reshape(2, 30, 2), scores=-x.reshape(2, 30, 2), particles=True)
+
+
+def test_a_report_with_scores_that_is_not_fully_checked_does_not_ask_for_scores():
+    x = np.random.default_rng(0).standard_normal((1000, 401))
+    page = diagnose(x, scores=-x).to_html()
+    assert "Without scores" not in page and "np.savez" not in page and "? Cannot be told" in page
+    assert "Without scores nobody can tell." in diagnose(x[:, :3]).to_html()
+
+
+def test_the_command_line_takes_particles(run, tmp_path):  # noqa: F811
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    x = 0.83 * (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T))).T
+    np.savez(tmp_path / "x.npz", draws=x, scores=-x)
+    for words, wrong in (((), False), (("--particles",), True)):
+        _, out, _ = run("diagnose", tmp_path / "x.npz", "--json", *words)
+        assert json.loads(out)["findings"]["width"]["wrong"] is wrong

@@ -52,6 +52,7 @@ def add_posterior(commands) -> None:
         "draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site; or ArviZ's .nc"
     )
     checked.add_argument("--model", **shared)
+    checked.add_argument("--particles", action="store_true", help="they are particles, no random draws")
     for parser in (made, checked):
         parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
         parser.add_argument("--reference", choices=["nuts"], help="compare with a run of NUTS")
@@ -116,7 +117,7 @@ def diagnose_draws(options) -> int:
             reference, further = _reference(options, what.target)
             return _report(options, diagnose(what, reference=reference), further)
     reference, further = _reference(options, target)
-    return _report(options, diagnose(what, target, scores, reference), further)
+    return _report(options, diagnose(what, target, scores, reference, particles=options.particles), further)
 
 
 def _check_out(options) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import chdtri
 
-from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE, worst
+from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE, certain, off, unanswered, worst
 from stein_core.diagnosis.discrepancy import discrepancy
-from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, disagreement
 from stein_core.diagnosis.reference import compared
 
 SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
@@ -48,16 +48,30 @@ def modes(seen: Evidence) -> Finding | None:
 
 @CHECKS.register("reference", label="Reference", reference="-", needs=("reference",))
 def reference(seen: Evidence) -> Finding:
-    """Compare means and standard deviations with those of draws that are right."""
-    rows = compared(seen.draws, seen.reference, seen.names)
+    """Compare means and standard deviations with those of draws that are right, beside the Monte Carlo errors of both.
+
+    The error of an sd follows from the kurtosis of the reference, that of the draws' mean from their own sd.
+    """
+    ess, r_hat = seen.reference_quality
+    if r_hat is not None and r_hat.max() > R_HAT:
+        name, value = worst(seen.names, r_hat, r_hat)
+        return unanswered(f"the chains of the reference disagree: R-hat is {value:.2f}, of {name}")
+    right, rows = seen.reference.reshape(-1, seen.d), compared(seen.draws, seen.reference, seen.names)
     shift, ratio = (np.array([row[key] for row in rows]) for key in ("mean error", "sd ratio"))
-    wrong = (np.abs(shift) > SHIFT) | (ratio < NARROW) | (ratio > WIDE)
-    name, value = worst(seen.names, ratio, np.maximum(np.abs(shift) / SHIFT, np.abs(np.log(ratio)) / np.log(WIDE)))
-    off = shift[seen.names.index(name)]
+    own = (seen.chains > 0) / seen.ess  # particles have no noise
+    kurtosis = np.maximum(np.mean(((right - right.mean(axis=0)) / right.std(axis=0)) ** 4, axis=0), 3.0)
+    errors = np.sqrt([np.maximum(ratio, 1.0) ** 2 * own + 1 / ess, (kurtosis - 1) / 4 * (own + 1 / ess)])
+    sure = certain(seen.d) * errors
+    wrong = off(shift, -SHIFT, SHIFT, 0.0, sure[0]) | off(ratio, NARROW, WIDE, 1.0, sure[1])
+    far = np.maximum(np.abs(shift) / SHIFT, np.abs(np.log(np.maximum(ratio, 1e-9))) / np.log(WIDE))
+    name, value = worst(seen.names, ratio, far + 1e9 * wrong)
+    apart = shift[seen.names.index(name)]
     text = (
-        f"{name} has {value:.2f} times the sd of the reference, and its mean is {off:+.2f} sd off. No other is as far."
+        f"{name} has {value:.2f} times the sd of the reference, and its mean is {apart:+.2f} sd off. No other is as "
+        f"far. The reference has {ess.min():.0f} effective draws"
     )
-    return Finding(value, 1.0, 0.0, bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+    text += "." if r_hat is None else f", and R-hat {r_hat.max():.3f} at most."
+    return Finding(value, 1.0, float(errors[1].max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
 
 
 @CHECKS.register(
@@ -80,10 +94,7 @@ def chains(seen: Evidence) -> Finding | None:
     """Do the chains agree? Rank-normalised R-hat, and the effective number of draws."""
     if seen.chains < 2:
         return None
-    import arviz  # not at the top: it takes a second
-
-    rows = seen.draws.reshape(seen.chains, -1, seen.d)
-    each = np.array([arviz.rhat(rows[:, :, j]) for j in range(seen.d)])
+    each = disagreement(seen.rows)
     name, value = worst(seen.names, each, each)
     text = f"R-hat is {value:.3f} at most, of {name}; {seen.ess:.0f} effective draws."
     return Finding(value, 1.0, 0.0, bool(value > R_HAT), text, dict(zip(seen.names, each.tolist())))

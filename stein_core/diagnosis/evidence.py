@@ -74,7 +74,7 @@ class Evidence:
         law_of_twice: the same with twice as many particles.
         rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
-        reference: (k, d) draws that are right, of a long run of NUTS say; or None.
+        reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
@@ -128,6 +128,13 @@ class Evidence:
     def distinct(self) -> int:
         """Return the number of different rows."""
         return int(self.which.max() + 1)
+
+    @cached_property
+    def reference_quality(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the effective number of draws (d,) of the reference, and R-hat (d,) if it has several chains."""
+        chains, k, _ = self.reference.shape
+        ess = effective(self.reference) if k >= 8 else np.full(self.d, float(chains * k))
+        return np.fmin(ess, chains * k), disagreement(self.reference) if chains > 1 and k >= 8 else None
 
     @property
     def rows(self) -> np.ndarray:
@@ -188,7 +195,14 @@ def effective(chains: np.ndarray) -> np.ndarray:
     return np.array([float(arviz.ess(chains[:, :, j])) for j in range(chains.shape[-1])])
 
 
-def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
+def disagreement(chains: np.ndarray) -> np.ndarray:
+    """Return rank-normalised R-hat (d,) of chains (chains, n, d)."""
+    import arviz  # not at the top: it takes a second
+
+    return np.array([float(arviz.rhat(chains[:, :, j])) for j in range(chains.shape[-1])])
+
+
+def evidence_of(what: Any, target: Target | None, scores=None, particles: bool = False) -> Evidence:
     """Return the Evidence of a Fit, of draws with or without a target, or of an InferenceData.
 
     Args:
@@ -196,9 +210,10 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
             ArviZ's InferenceData.
         target: whose draws they are; None for a Fit, or if nobody knows.
         scores: of the draws, in their shape, if there is no target.
+        particles: whether the draws are particles, for example of SVGD, and no random draws. They have no noise.
 
     Raises:
-        ValueError: a shape that does not fit, a row that is not finite, or a site without values.
+        ValueError: a shape that does not fit, a row that is not finite, a site without values, or particles in chains.
     """
     if isinstance(what, Evidence):
         return what
@@ -210,19 +225,47 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         noisy = what.log_q is not None or what.target.minibatch is not None
         return Evidence(*known, rest=what.rest, noisy=noisy, modes=what.target.modes or None)
     draws, chains, named = _draws(what, target)
-    bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
-    if len(bad):
-        column = int(np.flatnonzero(~np.isfinite(draws[bad[0]]))[0])
-        raise ValueError(f"draws: row {bad[0]}, column {column} is {draws[bad[0], column]}; allowed: finite numbers.")
+    if particles and chains > 1:
+        raise ValueError(f"particles = True, but the draws are {chains} chains; allowed: particles (n, d).")
+    chains = 0 if particles else chains
+    check_finite("draws", draws)
     names = target.coordinates if target else named or tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
         return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
     if scores is not None:
-        scores = np.asarray(scores, float).reshape(-1, draws.shape[1])
-        if scores.shape != draws.shape:
-            raise ValueError(f"scores have shape {scores.shape}; allowed: that of the draws, {draws.shape}.")
+        scores, shape = np.asarray(scores, float), getattr(what, "shape", draws.shape)
+        if scores.shape not in (shape, draws.shape):
+            raise ValueError(f"scores have shape {scores.shape}; allowed: that of the draws, {shape}.")
+        scores = scores.reshape(draws.shape)
     return Evidence(draws, names, scores, None, None, chains)
+
+
+def check_finite(name: str, rows: np.ndarray) -> None:
+    """Raise a ValueError with the first place of rows (n, d) that is not finite."""
+    if len(bad := np.argwhere(~np.isfinite(rows))):
+        row, column = bad[0]
+        raise ValueError(f"{name}: row {row}, column {column} is {rows[row, column]}; allowed: finite numbers.")
+
+
+def reference_of(reference: Any, d: int) -> np.ndarray:
+    """Return a reference as (chains, k, d).
+
+    Args:
+        reference: (k, d) or (chains, k, d).
+        d: coordinates of the draws.
+
+    Raises:
+        ValueError: another shape, fewer than 4 rows, or a number that is not finite.
+    """
+    table = np.asarray(reference, float)
+    if table.ndim not in (2, 3) or table.shape[-1] != d or table.size < 4 * d:
+        raise ValueError(
+            f"reference has shape {table.shape}; allowed: (k, {d}) or (chains, k, {d}), as the draws have {d} "
+            "coordinates, and at least 4 rows."
+        )
+    check_finite("reference", table.reshape(-1, d))
+    return table.reshape(-1, *table.shape[-2:])
 
 
 def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
