@@ -6,13 +6,13 @@ import pkgutil
 import re
 
 import stein_core
-from app.pages.references import PAPERS
+from app.pages.notation.papers import PAPERS
 from stein_core.registry import Registry
 
 # What is no paper: a formula of ours, an identity, a program.
 NO_PAPER = re.compile(
     r"-|closed form|integration by parts|law of total variance|Laplace's approximation|Stein's identity.*|mean of r_j"
-    r"|a force of zero|regression of the scores.*|theory\.\w+|our .*|usual for SVGD|NumPyro .*|arviz.*|bootstrap.*"
+    r"|a force of zero|regression of the scores.*|theory\.\w+|our radius and width|usual for SVGD|NumPyro .*"
 )
 SHORT = {"KSIVI": "Cheng et al. 2024", "SMI": "SMI paper", "posteriordb": "Magnusson et al. 2025"}
 

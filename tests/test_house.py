@@ -38,7 +38,7 @@ def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
                 f"{file} imports app.{'.'.join(path)}"
             )
             if own[0] == path[0] == "pages":
-                shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1] or path[1] in ("references",)
+                shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1]
                 assert shared, f"{file} imports another page: {path[1]}"
 
 

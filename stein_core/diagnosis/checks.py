@@ -25,7 +25,7 @@ def certain(d: int) -> float:
 
 
 def off(values, low, high, expected, error):
-    """Return which values are outside of (low, high) and more than an error from what is expected. NaN is."""
+    """Return which values are outside of (low, high) and more than an error from what is expected, or NaN."""
     return ~((values >= low) & (values <= high)) & ~(np.abs(values - expected) <= error)
 
 
@@ -127,8 +127,8 @@ def shape(seen: Evidence) -> Finding | None:
     order = sorted((0, 1), key=lambda k: (not wrong[k], -abs(math.log(max(ratios[k], 1e-9)))))
     first, second = (seen.directions[k].words(seen.names) for k in order)
     text = (
-        f"Along {first} the draws are {ratios[order[0]]:.2f} times as wide as their scores imply, along {second} "
-        f"{ratios[order[1]]:.2f} times. No other direction is as far from 1."
+        f"Along {first} the draws are {ratios[order[0]]:.2f} times as wide as their scores imply, and "
+        f"{ratios[order[1]]:.2f} times along {second}. No other direction is as far from 1."
     )
     value, error = ratios[order[0]], seen.directions[order[0]].error
     return Finding(value, 1.0, error / 2, any(wrong), text)

@@ -16,11 +16,6 @@ def law(d, n, knobs):
     return svgd.law(d, n, knobs) if knobs["method.added_noise"] == "none" else math.nan
 
 
-def least(knobs):
-    "Steps until the schedule has ended."
-    return 0 if knobs["method.schedule"] == "none" else knobs["method.horizon"]
-
-
 @METHODS.register(
     "wsvgd",
     label="w-SVGD",
@@ -28,7 +23,7 @@ def least(knobs):
     guides=("point",),
     knobs=(ALPHA, NOISE, *schedules.knobs("none")),
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
-    least=least,
+    least=schedules.least,
     law=law,
     simplex=True,
     colour=("#006D77", "#6FD3E3"),
