@@ -2,11 +2,12 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from checks import rows_in
 
 ROOT = Path(__file__).resolve().parents[1]
 HEED = """
@@ -42,14 +43,6 @@ def test_a_list_that_nobody_reads_any_more_ends_quietly():
     with begun("list", stdout=writes) as process:
         os.close(writes)
         assert process.stderr.read() == b"" and process.wait(60) == 141
-
-
-def rows_in(store):
-    try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as file:
-            return file.execute("SELECT count(*) FROM rows").fetchone()[0]
-    except sqlite3.OperationalError:  # not there yet
-        return 0
 
 
 def test_ctrl_c_ends_a_sweep_in_two_seconds_and_keeps_its_rows(tmp_path):

@@ -257,7 +257,7 @@ class Location(Live):
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
-            f"Variance, mean over the dimensions: {smi['marginal_variance']:.4g} = within {smi['within_variance']:.4g} "
+            f"Variance, mean over the dimensions: {smi['sample_variance']:.4g} = within {smi['within_variance']:.4g} "
             f"+ between {smi['between_variance']:.4g}; the target's is {truth}."
         )
         if point is None:
