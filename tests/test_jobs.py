@@ -127,6 +127,7 @@ def test_jobs_that_may_run_at_a_time_do_not_wait_for_each_other():
 # ---------------------------------------------------------------- processes
 
 
+@pytest.mark.long
 def test_rows_of_a_job_are_those_of_the_library_and_are_kept_for_the_next(shelf, tmp_path):
     job = SweepJob(SMALL)
     job.run()
@@ -236,6 +237,7 @@ def own(u):
 """
 
 
+@pytest.mark.long
 def test_what_a_file_has_registered_is_imported_by_the_job_and_what_no_file_has_is_refused(shelf, tmp_path):
     file = tmp_path / "my_kernel.py"
     for filename in (str(file), "<lesson>"):
