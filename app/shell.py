@@ -61,6 +61,7 @@ SELECT = {
     "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
     "& fieldset": {"border": "0"},
+    "& .MuiInputLabel-root, & legend": {"display": "none"},  # its name is for those who listen
 }
 
 TOOLBAR = {
@@ -112,7 +113,8 @@ class Shell:
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
-        self.narrow = False  # on a narrow screen the sidebar would cover the page
+        agent = pn.state.headers.get("User-Agent", "")
+        self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)
         self.main, self.sidebar = (
             pmui.Column(self.browser, sizing_mode="stretch_width"),
@@ -120,7 +122,6 @@ class Shell:
         )
         self.menu = pmui.Select(
             label="Page",
-            stylesheets=[".MuiInputLabel-root, legend { display: none }"],  # its name is for those who listen
             options={label: key for key, (label, _) in PAGES.items()},
             value=FIRST,
             size="small",
