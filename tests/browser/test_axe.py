@@ -36,14 +36,14 @@ def lasting(page, seconds: float = 30) -> list[str]:
     return found
 
 
-# Texts below 13 pixels, scaled ones too.
+# Texts below 13 pixels, scaled ones too (widths are whole pixels).
 SMALL = """(() => { const small = new Set(); const walk = root => { for (const e of root.querySelectorAll('*')) {
     if (e.shadowRoot) walk(e.shadowRoot);
     const box = e.getBoundingClientRect();
     if (!box.width || !e.offsetWidth || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
     const size = parseFloat(getComputedStyle(e).fontSize) * box.width / e.offsetWidth;
     const hidden = getComputedStyle(e).visibility === 'hidden';
-    if (size < 12.95 && !hidden) small.add(e.innerText + ': ' + size.toFixed(1)); } };
+    if (size < 12.8 && !hidden) small.add(e.innerText + ': ' + size.toFixed(1)); } };
   walk(document.body); return [...small]; })()"""
 
 
