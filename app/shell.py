@@ -4,6 +4,7 @@ import gc
 import html
 import logging
 import time
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 import panel as pn
@@ -26,7 +27,7 @@ from app.server.patches import stay_local
 from app.server.streaming import FRAME_BUDGET
 from app.server.visitors import VISITORS
 from app.ui.browser import Browser
-from app.ui.theme import mui
+from app.ui.theme import TOKENS, mui
 from stein_core.errors import unknown
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ PAGES = {
 FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a phone
+FRAME = Path(__file__).with_name("frame.html")
 SELECT = {
     "minWidth": "0",
     "maxWidth": MENU,
@@ -96,6 +98,7 @@ def serve() -> None:
 def build() -> pmui.Page | pmui.Alert:
     """Build the pages of one visitor, or a message if the server is full."""
     stay_local(pn.state.curdoc)
+    pn.state.curdoc.template_variables.update(TOKENS)  # of frame.html
     forget_page(pn.state.curdoc)
     if not VISITORS.admit(pn.state.curdoc):
         text = f"This server takes {LIMITS.sessions} visitors at a time. Reload the page in a few minutes."
@@ -112,7 +115,8 @@ class Shell:
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
-        self.narrow = False  # on a narrow screen the sidebar would cover the page
+        agent = pn.state.headers.get("User-Agent", "")
+        self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)
         self.main, self.sidebar = (
             pmui.Column(self.browser, sizing_mode="stretch_width"),
@@ -120,7 +124,7 @@ class Shell:
         )
         self.menu = pmui.Select(
             label="Page",
-            stylesheets=[".MuiInputLabel-root, legend { display: none }"],  # its name is for those who listen
+            stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen
             options={label: key for key, (label, _) in PAGES.items()},
             value=FIRST,
             size="small",
@@ -130,6 +134,7 @@ class Shell:
         )
         self.frame = pmui.Page(
             title="Steinlab",
+            template=FRAME,
             header=[self.menu],
             main=[self.main],
             sidebar=[self.sidebar],

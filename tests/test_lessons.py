@@ -379,6 +379,15 @@ def test_a_figure_of_holoviews_is_painted_without_webgl():
     assert len(plots) == 2 and {plot.output_backend for plot in plots} == {"canvas"}
 
 
+def test_no_two_of_many_curves_look_alike():
+    made = chart(
+        lambda height: hv.Overlay([hv.Curve([i, height], label=f"{i}") for i in range(7)]), height=(0.0, 2.0, 1.0)
+    )
+    assert made.settle() == ""
+    lines = [line for line in made.figure[0].object.select({"type": Line}) if line.line_alpha == 1.0]
+    assert len({(line.line_color, str(line.line_dash)) for line in lines}) == 7
+
+
 def test_a_figure_has_the_colours_of_the_theme_before_and_after_a_drawing():
     light, dark = look_of("smi").colour, look_of("smi").dark
     assert colour("smi") == light and colour("attract") == TOKENS["light"]["attract"]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.pages.samplers.figures import LINE_ENDS, Course, Latent, Masses
+from app.pages.samplers.figures import LEAST, LINE_ENDS, Course, Latent, Masses
 from app.pages.samplers.page import Samplers, offered
 from app.pages.samplers.view import SamplerView, reference, seen
 from app.stage.run import Run
@@ -39,7 +39,7 @@ def test_the_tick_moves_with_the_weight_and_the_bars_do_not():
     frame = stepper.look(stepper.reset(0, KNOBS), KNOBS, measure=False)
     heavy, light = (seen(1, spec, frame, {}, Options({"target.weight": weight})) for weight in (0.9, 0.2))
     np.testing.assert_array_equal(heavy.mass, light.mass)
-    assert heavy.truth[0] == pytest.approx(0.9, abs=0.03) and light.truth[0] == pytest.approx(0.2, abs=0.03)
+    assert heavy.truth[1] == pytest.approx(0.9, abs=0.03) and light.truth[1] == pytest.approx(0.2, abs=0.03)
     assert heavy.distance != light.distance and np.isfinite(heavy.loss)
     bars = Masses(False)
     bars.draw([heavy])
@@ -51,11 +51,16 @@ def test_the_tick_moves_with_the_weight_and_the_bars_do_not():
     assert [step for step, _ in course.curves["ksivi", "distance"]] == [0, 10]
     course.draw([heavy])
     assert len(course.source.data["xs"]) >= 1
+    below = Course(False)
+    below.add([heavy._replace(step=0, loss=-0.1)])  # a U-statistic can be
+    assert below.curves["ksivi", "loss"][-1] == (0, LEAST)
 
 
 def test_a_target_without_draws_has_no_distance():
     assert reference("diffusion", 40, Options(), Options()).draws is None
     assert reference("x_shaped", 2, Options(), Options()).modes is None
+    left, right = reference("unbalanced", 2, Options(), Options()).modes[:, 0]
+    assert left < right  # as on the stage
 
 
 def test_reference_draws_stand_in_for_the_contours_of_a_slice():

@@ -32,7 +32,9 @@ IDLE = '<div style="height: 3px"></div>'
 hv.Store.set_current_backend("bokeh")
 hv.Curve([0, 1])  # imports pandas if it is installed: see `app.app_hooks`
 SERIES = hv.Cycle([look.colour for look in SPARE])
-hv.opts.defaults(*(kind(color=SERIES) for kind in (hv.opts.Curve, hv.opts.Scatter, hv.opts.Area)))
+DASHES = hv.Cycle(["solid"] * 4 + ["dashed"] * 4 + ["dotdash"] * 4)  # of many curves, some lie on each other
+hv.opts.defaults(*(kind(color=SERIES) for kind in (hv.opts.Scatter, hv.opts.Area)))
+hv.opts.defaults(hv.opts.Curve(color=SERIES, line_dash=DASHES))
 SHADES = {theme: [f"{c['shade']}{level:02x}" for level in range(0, 200, 2)] for theme, c in TOKENS.items()}
 _holoviews = threading.Lock()  # its option trees are shared by all threads
 

@@ -246,9 +246,9 @@ class Location(Live):
         smi, count = self.session.metrics[0], len(self.session.frames[0].locations)
         setup, point = self.session.linked(), self.view.point
         known = np.isfinite(smi["components"]) and not is_faulty(setup.spec("smi", FIRST_CAPACITY))
-        self.components.object = f"{smi['components']:.2f} of {count} components" if known else "– components"
+        self.components.object = "Effective components" if known else "No effective components"
         self.meaning.object = (
-            "The effective number, exp(L − L_up), is 1 if all guides are alike and m if none overlap."
+            f"Their number, exp(L − L_up), is 1 if all guides are alike and {count} if none overlap."
             if known
             else "Point masses have no effective number."
             if not setup.spec("smi", FIRST_CAPACITY).has_density
@@ -257,8 +257,7 @@ class Location(Live):
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
-            f"Variance, mean over the dimensions: {smi['sample_variance']:.4g} = within {smi['within_variance']:.4g} "
-            f"+ between {smi['between_variance']:.4g}; the target's is {truth}."
+            f"Variance, mean over the dimensions = within guides + between guides; the target's is {truth}."
         )
         if point is None:
             self.exact.object = f"The exact fixed point is {self.view.why_none}."

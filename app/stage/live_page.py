@@ -159,7 +159,7 @@ class Live:
 
     def refresh(self):
         frames = self.streamer.acked_per_second
-        self.reading.object = f"step {self.step:,} · {self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
+        self.reading.object = f"{self.rate:,.0f} steps/s · {frames} frames/s · {device_name()}"
         if not self.session.shown()[0].linkable:
             self.reading.object += " · too long for an exact link; Copy as Python is exact"
 

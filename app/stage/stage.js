@@ -58,7 +58,7 @@ export function render({model, el}) {
 
   // How high a panel is: all of the page is in view, if the window allows.
   function heightOf(w, columns) {
-    if (model.embedded) return Math.min(w * 1.1, Math.max(240, innerHeight * 0.36));
+    if (model.embedded) return Math.min(w * 1.1, Math.max(220, innerHeight * 0.26));  // its numbers are above the foot
     if (columns < cards.length) return Math.min(w, innerHeight * 0.55);
     if (model.lecture) return Math.max(220, innerHeight - root.getBoundingClientRect().top - 172);
     above ??= root.getBoundingClientRect().top;

@@ -12,7 +12,13 @@ from app.ui.theme import TOKENS, TYPE
 from stein_core import METHODS
 
 # For series without a colour of their own, on a light page and on a dark one.
-FREE = (("#7A3E9D", "#C79BE3"), ("#8A5A00", "#E0B04C"), ("#2F6F4F", "#79C79F"), ("#A03050", "#F08CA8"))
+FREE = (
+    ("#7A3E9D", "#C79BE3"),
+    ("#8A5A00", "#E0B04C"),
+    ("#2F6F4F", "#79C79F"),
+    ("#A03050", "#F08CA8"),
+    ("#2B3440", "#D5DBE3"),
+)
 COLOURS = tuple(light for light, _ in FREE)
 MARKERS = ("triangle_pin", "square_pin", "hex_dot", "diamond_dot", "star_dot", "asterisk", "square_dot", "triangle_dot")
 GREY = "#888888"

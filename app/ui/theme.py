@@ -36,7 +36,7 @@ dragged. attract, repulse: the forces, and nothing else."""
 
 FONT = "Roboto, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 TYPE = {"axis": 13, "label": 14, "control": 15, "base": 16, "lesson": 18, "question": 20, "read_out": 28, "title": 30}
-SHRUNK = "translate(14px, -10px) scale(0.87)"
+SHRUNK = "translate(14px, -10px) scale(0.93)"
 
 
 def mui(theme: str) -> dict:
@@ -82,7 +82,7 @@ def mui(theme: str) -> dict:
             "MuiButton": {"defaultProps": {"disableElevation": True}, "styleOverrides": {"root": {"minHeight": 36}}},
             "MuiOutlinedInput": {
                 "styleOverrides": {
-                    "notchedOutline": {"borderColor": c["edge"], "& legend": {"fontSize": "0.87em"}},
+                    "notchedOutline": {"borderColor": c["edge"], "& legend": {"fontSize": "0.93em"}},
                     "input": small,
                 }
             },

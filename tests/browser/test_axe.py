@@ -36,6 +36,17 @@ def lasting(page, seconds: float = 30) -> list[str]:
     return found
 
 
+# Texts below 13 pixels, scaled ones too (widths are whole pixels).
+SMALL = """(() => { const small = new Set(); const walk = root => { for (const e of root.querySelectorAll('*')) {
+    if (e.shadowRoot) walk(e.shadowRoot);
+    const box = e.getBoundingClientRect();
+    if (!box.width || !e.offsetWidth || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    const size = parseFloat(getComputedStyle(e).fontSize) * box.width / e.offsetWidth;
+    const hidden = getComputedStyle(e).visibility === 'hidden';
+    if (size < 12.8 && !hidden) small.add(e.innerText + ': ' + size.toFixed(1)); } };
+  walk(document.body); return [...small]; })()"""
+
+
 @pytest.fixture(scope="module")
 def page(chromium):
     """One page of one context for all: a new one would load every script again."""
@@ -52,6 +63,11 @@ def test_nothing_stands_in_the_way(page, server, name):
     toggle.wait_for()
     Tab.at_rest(lambda: page.evaluate(SIZE), still=1)  # what comes late has come
     assert lasting(page) == []
+    assert page.evaluate(SMALL) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    Tab.at_rest(lambda: page.evaluate(SIZE), still=0.5)
+    assert page.evaluate(SMALL) == []
+    page.set_viewport_size({"width": 1280, "height": 720})
     toggle.click()
     page.wait_for_url("**theme=dark*")
     page.mouse.move(5, 300)

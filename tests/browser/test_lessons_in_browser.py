@@ -100,6 +100,20 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     tab.page.wait_for_url("**lesson=02&idea=1")
 
 
+OUTS = """() => { const inside = root => [...root.querySelectorAll("*")].flatMap(
+    n => n.shadowRoot ? [n, ...inside(n.shadowRoot)] : [n]);
+  return Math.max(...inside(document).filter(n => n.matches(".outs")).map(n => n.getBoundingClientRect().bottom)); }"""
+
+
+@pytest.mark.parametrize("idea", ["01&idea=1", "04&idea=1"])
+def test_the_numbers_of_a_stage_are_above_the_foot(open_page, idea):
+    tab = open_page(f"?page=lessons&lesson={idea}")
+    tab.page.set_viewport_size({"width": 1440, "height": 900})
+    tab.wait("window.steinlab && window.steinlab.frames > 0")
+    foot = onward(tab).bounding_box()["y"] - 12
+    tab.wait(f"({OUTS})() < {foot}")
+
+
 DESIGN = """() => { const plot = [...Bokeh.documents].flatMap(d => [...d._all_models.values()])
   .find(m => m.type === "Figure"); return plot && [plot.background_fill_color, plot.border_fill_color]; }"""
 

@@ -1,6 +1,8 @@
 """Going from page to page as a visitor does."""
 
+import re
 import time
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import expect
@@ -85,3 +87,15 @@ def test_the_theme_holds_on_every_page(open_tab):
     tab.page.wait_for_function("!location.search.includes('theme')")
     tab.choose("Location and variance", "Particles")
     tab.page.locator(".stage:not(.dark):visible").first.wait_for()
+
+
+@pytest.mark.parametrize("theme, paper", [("default", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")])
+def test_a_page_shows_its_frame_before_any_script_has_come(chromium, server, theme, paper):
+    with closing(chromium.new_page()) as page:
+        page.route(re.compile(r"\.js(\?|$)"), lambda route: None)  # they never come
+        page.goto(f"{server.url}?page=notation&theme={theme}", wait_until="commit")
+        expect(page.get_by_role("status")).to_have_text("Loading the page …")
+        expect(page.locator("#loader header")).to_have_text("Steinlab")
+        expect(page.locator("#loader")).to_have_css("background-color", paper)
+        box = page.locator("#loader header").bounding_box()
+        assert box["width"] > 1000 and box["height"] == pytest.approx(53, abs=1)

@@ -123,6 +123,21 @@ LECTURES = {
 }
 
 
+# The parts of the heads of a lecture that lie on each other or beyond the window.
+CROWDED = """() => {
+  const inside = root => [...root.querySelectorAll("*")].flatMap(
+    n => n.shadowRoot ? [n, ...inside(n.shadowRoot)] : [n]);
+  const seen = inside(document)
+    .filter(n => n.matches(".lecture .head > .name, .lecture .head > .icon, .lecture .read-out > *"))
+    .map(n => [n.className, n.getBoundingClientRect()]).filter(([name, box]) => box.width && box.height);
+  return seen.flatMap(([name, a], i) => [
+    ...(a.right > innerWidth + 1 ? [name] : []),
+    ...seen.slice(i + 1)
+      .filter(([other, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)
+      .map(([other]) => `${name} on ${other}`)]);
+}"""
+
+
 @pytest.mark.parametrize("page", LECTURES)
 def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab, page):
     ready, stage, dials, stops, second = LECTURES[page]
@@ -139,6 +154,7 @@ def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab, pag
     large = tab.at_rest(stage.bounding_box)  # it is laid out once the bar is gone
     assert large["width"] > 1.2 * small["width"] and large["y"] + large["height"] <= 720
     assert tab.page.evaluate("document.documentElement.scrollHeight <= innerHeight + 8")
+    assert tab.page.evaluate(CROWDED) == []
     sliders = [s.get_attribute("aria-label") for s in tab.page.get_by_role("slider").all() if s.is_visible()]
     assert sliders == dials
     tab.page.keyboard.press("ArrowRight")

@@ -30,7 +30,7 @@ CSS = """
 .prose tr.first td { border-top: 2px solid var(--mui-palette-edge-main); }
 .prose td.far { font-weight: 700; background: var(--mui-palette-mark-main); }
 .prose td:first-child a { font-weight: 600; }
-.prose td a span { font-size: .7em; }
+.prose td a span { font-size: 13px; }
 .prose ul { font-size: 15px; color: var(--mui-palette-text-secondary); padding-left: 1.2em; }
 .track { display: block; position: relative; width: 150px; height: 22px; }
 .track i { position: absolute; top: 10px; height: 2px; background: currentColor; }

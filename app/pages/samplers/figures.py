@@ -20,7 +20,7 @@ from stein_core.types import Target
 KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis
 DASHES = {"loss": "solid", "distance": "dashed", "mmd": "dotted"}
-NAMES = {"loss": "loss", "distance": "sliced W₂", "mmd": "MMD"}
+NAMES = {"loss": "loss (at the bottom: 0 or less)", "distance": "sliced W₂", "mmd": "MMD"}
 LINE_ENDS = 3.0  # of the plane of z
 
 
@@ -41,7 +41,7 @@ class Course:
         made = figure(
             height=330, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
             toolbar_location="above", x_axis_label="step", title="Loss, and distances to exact draws",
-            y_range=Range1d(LEAST, 10.0), x_range=Range1d(0, 100),
+            y_range=Range1d(LEAST / 2, 10.0), x_range=Range1d(0, 100),
         )  # fmt: skip
         made.toolbar.active_scroll = None
         colour = {"field": "colour", "transform": mapper(dark)}
@@ -70,7 +70,7 @@ class Course:
                 curve = self.curves.setdefault((one.method, name), deque(maxlen=KEPT))
                 while curve and curve[-1][0] >= one.step:
                     curve.pop()
-                if np.isfinite(value) and value > 0:
+                if np.isfinite(value):
                     curve.append((one.step, max(float(value), LEAST)))
 
     def draw(self, moments: Sequence[Seen]) -> None:
@@ -99,7 +99,7 @@ class Masses:
         made = figure(
             height=280, sizing_mode="stretch_width", x_range=Range1d(0.4, 2.6),
             y_range=Range1d(0, 1.02), tools="save", toolbar_location=None,
-            x_axis_label="mode, from the first centre on", title="Share of the mass in each mode (tick: exact)",
+            x_axis_label="mode, from left to right", title="Share of the mass in each mode (tick: exact)",
         )  # fmt: skip
         colour = {"field": "colour", "transform": mapper(dark)}
         made.vbar("x", "width", "top", source=self.bars, fill_color=colour, line_color=None, fill_alpha=0.75)

@@ -66,6 +66,8 @@ def reference(name: str, dim: int, options: Options, knobs: Options) -> Referenc
     """Return the reference of a target. options, knobs: by their full names."""
     target = target_at(Spec(name, dim, options=options), knobs)
     modes = None if target.mode_centers is None else np.asarray(target.mode_centers)
+    if modes is not None:
+        modes = modes[np.lexsort(modes.T[::-1])]  # from left to right, as on the stage
     if target.sample is None:
         halves = (None, None) if target.reference is None else np.array_split(np.asarray(target.reference), 2)
         return Reference(*halves, modes)
