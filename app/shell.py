@@ -1,6 +1,5 @@
 """The frame around the pages: title, navigation, theme and address bar; and a message if the start fails."""
 
-import asyncio
 import html
 import logging
 from contextvars import Context
@@ -8,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import panel as pn
 import panel_material_ui as pmui
+from tornado.ioloop import IOLoop
 
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
@@ -166,7 +166,7 @@ class Shell:
         `pn.state.busy` of the whole server each time.
         """
         pause = 0.5 * FRAME_BUDGET.crowding()
-        asyncio.get_running_loop().call_later(pause, self.later, self.tick, context=Context())
+        Context().run(IOLoop.current().call_later, pause, self.later, self.tick)  # this context refers to the page
 
     def tick(self):
         """Refresh what changes all the time."""

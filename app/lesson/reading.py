@@ -142,6 +142,7 @@ class Reading:
             if not self._running:  # what refers to itself: Python then frees it without a search for garbage
                 self._namespace.clear()
                 self.host.outputs.clear()
+                self.on_result = lambda index, result: None
 
     def _unwanted(self) -> bool:
         return self._closed or STOPPING.is_set()

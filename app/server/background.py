@@ -143,20 +143,19 @@ class UiThrottle:
 
     def run(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
         """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
+        later(partial(self._work, later, call))
 
-        def work():
-            began = time.monotonic()
-            # Pages that a crowd of calls starves still play: the last second is too short to see them.
-            playing = FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED)
-            if began < self._free and playing and (loop := running()):
-                loop.call_later(self._free - began, later, work)
-                return
-            try:
-                call()
-            finally:
-                self._free = 2 * time.monotonic() - began
-
-        later(work)
+    def _work(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
+        began = time.monotonic()
+        # Pages that a crowd of calls starves still play: the last second is too short to see them.
+        playing = FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED)
+        if began < self._free and playing and (loop := running()):
+            loop.call_later(self._free - began, self.run, later, call)
+            return
+        try:
+            call()
+        finally:
+            self._free = 2 * time.monotonic() - began
 
 
 def running() -> asyncio.AbstractEventLoop | None:

@@ -78,7 +78,10 @@ class Worker:
         """End the thread. A second call does nothing."""
         self._closed = True
         self._streamer.close()
-        self._commands.put((int, ()))  # wakes the thread
+        if self._thread is None:
+            self._forget()
+        else:
+            self._commands.put((int, ()))  # wakes it
 
     def _put(self, command, *arguments):
         if not self._closed:
@@ -103,5 +106,8 @@ class Worker:
             except Exception as error:
                 failed, self._dirty = not commanded, False
                 self._failed(error)
-        # What refers to this worker or its page: Python then frees both without a search for garbage.
+        self._forget()
+
+    def _forget(self):
+        """Drop what refers to this worker or its page: Python then frees both without a search for garbage."""
         self._commands, self._notify = queue.SimpleQueue(), dict
