@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Callable, Iterator
 
@@ -107,6 +107,18 @@ def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
     finally:
         if working:
             AT_WORK.release()
+
+
+@contextmanager
+def while_wanted(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Let what this thread computes or compiles end at its next piece when it is unwanted. No error is raised then."""
+
+    def check():
+        if unwanted():
+            raise Cancelled
+
+    with suppress(Cancelled), in_pieces(check):
+        yield
 
 
 def in_background(
