@@ -58,7 +58,7 @@ def stage(
     setup: Setup | str,
     sliders: Sequence[str] = ("method.alpha",),
     marks: Sequence[str] | None = None,
-    metrics: Sequence[str] = ("marginal_variance", "attraction", "repulsion"),
+    metrics: Sequence[str] = ("sample_variance", "attraction", "repulsion"),
     play: bool = False,
 ) -> LiveStage:
     """Return the live stage of page Particles with Play, Step, Reset and the named knobs.

@@ -2,7 +2,7 @@
 
 import sys
 
-from stein_core.cli.main import main
+from stein_core.cli.main import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(process())

@@ -46,7 +46,8 @@ class MethodFacts(Facts):
 
     guides: the guides that it allows, its default first. single: it has one particle. kernel: particles interact
     through the kernel. optimizers: its own optimisers, the first is taken. exact: it needs exact draws of the target.
-    check: (spec, knobs) -> None, raises ValueError. sampler: its particles are draws of one network, which nobody can
+    functions: its forces act on a network's outputs, so the target must be a network. check: (spec, knobs) -> None,
+    raises ValueError. sampler: its particles are draws of one network, which nobody can
     add, remove or permute. For sweeps: noisy: (choices) -> whether the force at one place
     changes from step to step, None when only a guide's draws make it noisy. stages: most stages of step sizes. least:
     (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,15 +16,16 @@ from tqdm import tqdm
 
 from stein_core.assembly import arguments_of, problem_of
 from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.coordinates import in_raw, precondition, root_of
+from stein_core.coordinates import KINDS, in_raw, precondition, root_of
 from stein_core.decentring import best_target
 from stein_core.density import in_precision_of, log_densities
 from stein_core.errors import short, unknown
+from stein_core.machine import keep_compiled
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
 from stein_core.resting import force_left
-from stein_core.runner import Stepper
 from stein_core.spec import Spec, capacity_for, target_of, whole_number
+from stein_core.steppers import alone
 from stein_core.types import Frame, Target
 
 STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
@@ -107,6 +109,8 @@ def fit(
     The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
     other means or spreads than these coordinates say, they are found anew from its draws, at most three times.
 
+    Compiled programs are kept in the cache folder, see `machine.keep_compiled`, so that the next process compiles less.
+
     Args:
         model: a NumPyro model, a Target, or the name of a registered target.
         arguments, keywords: of the model.
@@ -126,9 +130,8 @@ def fit(
         ValueError: a wrong name or value; a model without a start, see `from_numpyro`; a run that diverges; a
             target with more coordinates than a covariance is made of, unless coordinates are raw.
     """
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    began = time.perf_counter()
+    began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates, knobs, seed)
+    _keep_programs()
     with jax.enable_x64():
         target = _target(model, arguments, keywords, seed)
     if target.dim > MOST_DIMS and coordinates != "raw":
@@ -142,9 +145,6 @@ def fit(
             note = f"{note} The target was made in float32, and is fitted in float32.".strip()
         whole = target.root is not None or coordinates == "raw"
         known = target if whole else replace(target, root=np.diag(target.scale))
-        chosen = DEFAULTS.get(method, {"method.particles": 20}) | dict(knobs or {})
-        count = chosen["method.particles"] if particles is None else particles
-        chosen["method.particles"] = whole_number("method.particles", count, 1, MAX_CAPACITY)
         history: list[dict[str, Any]] = []
         tell = progress if callable(progress) else _bar(progress)
         for number in range(1, ROUNDS + 1):
@@ -196,6 +196,33 @@ def fit(
     )
 
 
+def choices_of(method, particles, guide, coordinates, knobs, seed) -> dict[str, Any]:
+    """Return the knobs of a fit, after a check of all that `fit` takes but the model: a search for a start takes long.
+
+    Raises:
+        ValueError: a wrong name or value.
+    """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    if coordinates not in KINDS:
+        raise unknown("coordinates", coordinates, KINDS)
+    chosen = DEFAULTS.get(method, {"method.particles": 20}) | dict(knobs or {})
+    count = chosen["method.particles"] if particles is None else particles
+    chosen["method.particles"] = whole_number("method.particles", count, 1, MAX_CAPACITY)
+    capacity = capacity_for(chosen["method.particles"])
+    Recipe(Spec(TARGETS["gaussian"].make(1), method=method, guide=guide, capacity=capacity), chosen, seed)
+    return chosen
+
+
+def _keep_programs() -> None:
+    """Keep compiled programs, unless JAX has a folder for them already, or shall keep none."""
+    if jax.config.jax_enable_compilation_cache and not jax.config.jax_compilation_cache_dir:
+        try:
+            keep_compiled()
+        except OSError as error:
+            warnings.warn(f"compiled programs are not kept: {error}.", stacklevel=3)
+
+
 def _target(model, arguments, keywords, seed) -> Target:
     if isinstance(model, str):
         return target_of(Spec(TARGETS[model].name, method="svgd"))
@@ -218,7 +245,7 @@ def _bar(on: bool) -> Callable[[int, int], None]:
 def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, Callable]:
     """Take the steps of a recipe, and note its metrics on the way. Return the last frame, and what measures the force
     that is left."""
-    stepper, knobs = Stepper(recipe.spec), dict(recipe.knobs)
+    stepper, knobs = alone(recipe.spec), dict(recipe.knobs)
     state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
     measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
     for at in range(0, steps, piece := max(1, steps // LOOKS)):
@@ -276,7 +303,7 @@ def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:
     """Return the force that is left on these particles (m, p) after so many steps of a recipe."""
     counted = "method.particles" in recipe.spec.knobs()
     knobs = {**recipe.knobs, "method.particles": len(particles)} if counted else recipe.knobs
-    stepper = Stepper(recipe.spec)
+    stepper = alone(recipe.spec)
     state = stepper.reset(recipe.seed, knobs)
     rows = jnp.asarray(particles, state.particles.dtype)
     state = state._replace(step=jnp.int32(step), particles=state.particles.at[: len(rows)].set(rows))

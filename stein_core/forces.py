@@ -28,6 +28,8 @@ from stein_core.registry import FORCE_SCALES
 from stein_core.types import Array, Forces, Guide, Method, State, Target
 
 BATCH = 3  # folded into the key of a step: that of its mini-batch
+GUIDE = 2  # folded into the key of draws: the normals of a guide beside those of theta
+SEEN = 1  # folded into the key of a step: the draws that the diagnostics take
 
 
 @FORCE_SCALES.register("paper", label="mean (paper)", reference="SMI eq. 9")
@@ -93,7 +95,7 @@ class Problem(NamedTuple):
         eps = self.normal(key, shape)
         if not self.guide.noise:
             return eps
-        return jnp.concatenate([eps, normal(jax.random.fold_in(key, 1), shape, self.guide.noise)], axis=-1)
+        return jnp.concatenate([eps, normal(jax.random.fold_in(key, GUIDE), shape, self.guide.noise)], axis=-1)
 
     def active(self, n: int) -> Array:
         """Return (n,) booleans: True for the first m rows."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg  # noqa: F401  (its library is the one that XLA calls)
 from threadpoolctl import threadpool_limits
 
-from stein_core.knobs import Knob
+from stein_core.knobs import Knob, precision
 from stein_core.registry import GUIDES, METHODS, TARGETS
 from stein_core.spec import Spec
 
@@ -34,7 +34,7 @@ def bytes_needed(spec: Spec) -> int:
     points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim, **spec.options_of("guide"))
     pairs = 4 * points * spec.capacity if spec.has_density else 0
     sets = 8 + METHODS[spec.method].facts.rounds
-    return 4 * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
+    return precision().itemsize * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
 
 
 def bytes_of_data(spec: Spec) -> int:

@@ -46,6 +46,11 @@ def knobs(default: str) -> tuple[Knob, ...]:
     return schedule, HORIZON, CYCLES, POWER
 
 
+def least(knobs):
+    """Return the steps until the schedule has ended, for knobs by their full names: the fact `least` of a method."""
+    return 0 if knobs["method.schedule"] == "none" else knobs["method.horizon"]
+
+
 def gamma(schedule, step, horizon, cycles, power):
     """Return gamma(t), in [0, 1], of the schedule with this traced index.
 

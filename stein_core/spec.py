@@ -97,7 +97,12 @@ class Spec:
         if target.facts.dim_of and self.dim != default:
             raise ValueError(f"dim = {self.dim} does not go with {dict(self.options)}; allowed: {default}, or no dim.")
         if self.dim % target.facts.dim_step:
-            raise ValueError(f"dim = {self.dim} is odd; allowed for target {self.target!r}: an even number.")
+            step = target.facts.dim_step
+            near = {max(self.dim // step, 1) * step, min(self.dim // step + 1, target.facts.dims[1] // step) * step}
+            raise ValueError(
+                f"dim = {self.dim} is no multiple of {step}; nearest for target {self.target!r}: "
+                f"{' or '.join(map(str, sorted(near)))}."
+            )
         settle("draws", whole_number("draws", self.draws, 1, MAX_DRAWS) if self.has_density else 1)
         capacity = whole_number("capacity", self.capacity, 1, MAX_CAPACITY)
         if capacity > 1 and capacity % 2:

@@ -78,6 +78,17 @@ def start(spec: Spec, seed: int, knobs: Mapping[str, Any]) -> tuple[Stepper, Fra
     return stepper, stepper.begin(seed, knobs)
 
 
+def alone(spec: Spec) -> Stepper:
+    """Return a Stepper that the cache does not keep, for a target that one run has. It compiles when it is used.
+
+    Raises:
+        ValueError: the program would not fit into memory, or memory maps run short.
+    """
+    check_memory(spec)
+    make_room()
+    return Stepper(spec)
+
+
 def after(recipe: Recipe, steps: int) -> State:
     """Return the state of a run without changes after so many steps, or at the last finite one if it diverges.
 

@@ -8,6 +8,7 @@ f is a radial kernel's profile, k = f(u) with u = r^2 / (2 sigma^2) and f(0) = 1
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Callable
 
 import jax
 import numpy as np
@@ -63,8 +64,7 @@ def simplex_variance(
     alpha = 0, it is 0. Elsewhere it is NaN.
 
     Source: the force balance written out for equal distances. With u = 1 it is Ba et al. 2022, Prop. 3. With sigma^2 =
-        d it is
-    their Prop. 5, which they state for n, d -> infinity.
+    d it is their Prop. 5, which they state for n, d -> infinity.
 
     Args:
         d, n: dimension and number of particles.
@@ -76,25 +76,43 @@ def simplex_variance(
     Raises:
         UnknownName: the kernel or the rule is not registered.
     """
-    BANDWIDTHS[rule]
     functions = profile(kernel)
-    if functions is None or rule not in RULES or not 2 <= n <= d + 1 or factor <= 0:
+    if functions is None:
+        BANDWIDTHS[rule]
         return np.nan
-    if alpha == 0:  # nothing repels
-        return 0.0
     f, slope = functions
 
-    def v_at(u):
+    def balance(u):
         gap = damping - f(u)
-        return -alpha * n / d * u * slope(u) / gap if abs(gap) > 1e-12 else np.inf
+        return -n / d * u * slope(u) / gap if abs(gap) > 1e-12 else np.inf
 
+    return simplex_root(d, n, rule, factor, alpha, balance)
+
+
+def simplex_root(d: int, n: int, rule: str, factor: float, alpha: float, balance: Callable[[float], float]) -> float:
+    """Return the v of a regular simplex that solves v = alpha balance(u), with the u that a bandwidth rule gives at v.
+
+    Args:
+        d, n: dimension and number of particles; NaN unless 2 <= n <= d + 1.
+        rule, factor: bandwidth rule, NaN for one that is not in RULES, and bandwidth factor.
+        alpha: weight of the repulsion; v is 0 without any.
+        balance: u of every pair -> v at which a method's forces balance with alpha = 1.
+
+    Raises:
+        UnknownName: the rule is not registered.
+    """
+    BANDWIDTHS[rule]
+    if rule not in RULES or not 2 <= n <= d + 1 or factor <= 0:
+        return np.nan
+    if alpha == 0:
+        return 0.0
     if (u := pair_argument(n, rule, factor)) is not None:
-        v = v_at(u)
+        v = alpha * balance(u)
         return v if 0 <= v < np.inf else np.nan
     per_v = d / factor**2 if rule == "fixed" else 1.0 / factor**2  # u = per_v * v
 
     def gap(log_v):
-        return np.exp(log_v) - v_at(per_v * np.exp(log_v))
+        return np.exp(log_v) - alpha * balance(per_v * np.exp(log_v))
 
     return _root(gap)
 
@@ -123,8 +141,7 @@ def proposition_3(gamma: float, kernel: str = "rbf") -> float:
     """Return v of SVGD with rule `median`: f'(1) / ((f(1) - f(0)) gamma), for n, d -> infinity, gamma > 1.
 
     Source: Ba et al. 2022, Prop. 3. Cor. 4, 1 / ((e-1) gamma), is the RBF kernel. For gamma <= 1 the proposition
-        predicts
-    nothing: NaN.
+    predicts nothing: NaN.
     """
     functions = profile(kernel)
     if functions is None or gamma <= 1:
@@ -167,51 +184,67 @@ def proposition_5_imq(gamma: float) -> float:
     return float(roots[np.abs(roots.imag) < 1e-9].real.max() ** 2 - 1)
 
 
-def corollary_6(d: float, n: float) -> float:
-    """Return v of SVGD with the IMQ kernel and sigma = 1 (rule `fixed`). It falls as d^(-1/3) at fixed gamma:
+def corollary_6(d: float, n: float, alpha: float = 1.0, factor: float = 1.0) -> float:
+    """Return v of SVGD with the IMQ kernel and sigma = factor (rule `fixed`). It falls as d^(-1/3) at fixed gamma:
 
-        v ~ (n^2 / 4)^(1/3) / d,      the limit of `simplex_variance` for v d >> 1; d > n.
+        v ~ ((alpha factor n)^2 / 4)^(1/3) / d,      the limit of `simplex_variance` for v d >> factor^2; d > n.
 
-    The rate is Ba et al. 2022, Cor. 6. Its constant follows from the simplex law with -f'(u) ~ u^(-3/2) / 2, f(u) << 1.
+    The rate is Ba et al. 2022, Cor. 6, with alpha = factor = 1. Its constant follows from the simplex law with
+    -f'(u) ~ u^(-3/2) / 2, f(u) << 1.
     """
-    return (n**2 / 4) ** (1 / 3) / d if d > n else np.nan
+    return ((alpha * factor * n) ** 2 / 4) ** (1 / 3) / d if d > n else np.nan
 
 
 def proposition_7(d: int, n: int) -> float:
-    """Return the variance (1/n) of MMD-descent with the RBF kernel and rule `median`: (n-1)/(n+1).
+    """Return the variance (1/n) of MMD-descent with the RBF kernel and a median rule: (n-1)/(n+1).
 
-    It holds for fixed n and d -> infinity: Ba et al. 2022, Prop. 7. It is exact in that limit for every n, and NaN for
-    d < n. `mmd_variance` is the root at finite d.
+    It holds for fixed n and d -> infinity: Ba et al. 2022, Prop. 7, for rule `median`. It is exact in that limit for
+    every n, every rule of a median and every bandwidth factor, for which the u of a pair cancels. NaN for d < n.
+    `mmd_variance` is the root at finite d.
     """
     return (n - 1) / (n + 1) if 2 <= n <= d else np.nan
 
 
-def mmd_variance(d: int, n: int) -> float:
-    """Return v of MMD-descent with the closed-form driving force, RBF kernel and rule `median`, at the regular simplex:
+def mmd_variance(d: int, n: int, rule: str = "median", factor: float = 1.0) -> float:
+    """Return v of MMD-descent with the closed-form driving force and the RBF kernel, at the regular simplex:
 
-        n (s/(1+s))^(d/2) exp(-|x|^2 / (2+2s)) / (1+s) = n f(1) / s,      s = sigma^2 = v d, |x|^2 = v d (n-1)/n.
+        (s/(1+s))^(d/2) exp(-|x|^2 / (2+2s)) / (1+s) = f(u) / s,      s = sigma^2 = v d / u, |x|^2 = v d (n-1)/n.
 
     It is exact for 2 <= n <= d + 1: the force balance along x for equal distances (attraction of the whole target
     against the repulsion of n - 1 particles). NaN elsewhere.
+
+    Args:
+        d, n: dimension and number of particles.
+        rule, factor: bandwidth rule and factor; rule `median` has u = 1 / factor^2.
+
+    Raises:
+        UnknownName: the rule is not registered.
     """
-    if not 2 <= n <= d + 1:
+
+    BANDWIDTHS[rule]
+    if rule not in RULES or not 2 <= n <= d + 1 or factor <= 0:
         return np.nan
+    u = pair_argument(n, rule, factor)
 
     def gap(log_v):
-        s = np.exp(log_v) * d
-        driving = -0.5 * d * np.log1p(1 / s) - s * (n - 1) / n / (2 + 2 * s) - np.log1p(s)
-        return driving - (-1.0 - np.log(s))
+        v = np.exp(log_v)
+        s = v * d / u if u is not None else factor**2 * (1.0 if rule == "fixed" else d)
+        driving = -0.5 * d * np.log1p(1 / s) - v * d * (n - 1) / n / (2 + 2 * s) - np.log1p(s)
+        return driving - (-v * d / s - np.log(s))
 
     return _root(gap)
 
 
-def damping(gamma: float, kernel: str = "rbf") -> float:
-    """Return lambda = min(1, f(1) - f'(1) / gamma), at which rule `median` gives v = 1: Ba et al. 2022, eq. 5."""
+def damping(gamma: float, kernel: str = "rbf", factor: float = 1.0) -> float:
+    """Return lambda = min(1, f(u) - u f'(u) / gamma) with u = 1 / factor^2, at which rule `median` gives v = 1.
+
+    Source: Ba et al. 2022, eq. 5, with factor = 1.
+    """
     functions = profile(kernel)
-    if functions is None or gamma <= 0:
+    if functions is None or gamma <= 0 or factor <= 0:
         return np.nan
-    f, slope = functions
-    return min(1.0, f(1.0) - slope(1.0) / gamma)
+    (f, slope), u = functions, factor**-2
+    return min(1.0, f(u) - u * slope(u) / gamma)
 
 
 def langevin_variance(step_size: float) -> float:

@@ -2,6 +2,7 @@
 tests."""
 
 import asyncio
+import sqlite3
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -77,3 +78,12 @@ def session_of(document):
     session = ServerSession("one", document, io_loop=IOLoop.current())
     context._set_session(session)
     yield session
+
+
+def rows_in(store) -> int:
+    """How many rows a store has that another process writes."""
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as file:
+            return file.execute("SELECT count(*) FROM rows").fetchone()[0]
+    except sqlite3.OperationalError:  # not there yet
+        return 0

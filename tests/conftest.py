@@ -23,6 +23,8 @@ if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
 single_thread_lapack()
 if os.environ.get("STEINLAB_CACHE"):
     stein_core.keep_compiled()
+else:
+    jax.config.update("jax_enable_compilation_cache", False)  # the user's cache folder is left alone
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -224,8 +224,9 @@ def test_a_diverged_run_stops_alone_at_its_last_good_step():
 
 
 @pytest.mark.long
-def test_a_schedule_ends_before_its_run_does():
-    recipes = [five("annealed", method_horizon=h) for h in (350, 600)]
+@pytest.mark.parametrize("method, more", [("annealed", {}), ("wsvgd", {"method_schedule": "cyclical"})])
+def test_a_schedule_ends_before_its_run_does(method, more):
+    recipes = [five(method, method_horizon=h, **more) for h in (350, 600)]
     for recipe, result in zip(recipes, run_batch(recipes, SHORT)):
         first = [c[0] for c in result["changes"]] + [result["steps"]]
         assert first[0] >= recipe.knobs["method.horizon"]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stein_core import __main__ as cli
+import stein_core.cli.main as cli
 from stein_core.assembly import assemble
 from stein_core.cli import bench, cases
 from stein_core.recipe import knobs_of

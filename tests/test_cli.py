@@ -31,7 +31,7 @@ from stein_core import (
     stream,
 )  # fmt: skip
 from stein_core.experiments.wave import dim_of
-from stein_core.sweep.store import Store
+from stein_core.sweep.store import MAGIC, Store
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]
@@ -199,7 +199,7 @@ def test_run_prints_a_table_without_json(run):
     (["--kernel", "rfb"], "did you mean 'rbf'"),
     (["--bandwidth", "medain"], "did you mean 'median'"),
     (["--optimizer", "adma"], "did you mean 'adam'"),
-    (["--dim", "3"], "dim = 3 is odd"),
+    (["--dim", "3"], "dim = 3 is no multiple of 2; nearest"),
     (["--particles", "0"], "particles = 0 is out of range"),
     (["--particles", "5000"], "5000"),
     (["--set", "method.step_size"], "has no '='"),
@@ -352,7 +352,11 @@ def test_sweep_runs_a_grid_once_and_show_gives_it_back(run, tmp_path):
     assert again[:2] == (0, out) and Store(store).rows() == kept  # not one was computed again
     code, shown, said = run("sweep", "show", "--store", store)
     assert code == 0 and sorted(shown.splitlines()) == sorted(out.splitlines())
-    assert "sample_variance: variance (points 1/(n-1), guides 1/n)" in said
+    assert "sample_variance: variance\n" in said
+    for command in (("sweep", "show"), (*GRID, "--set", "init.spread=2")):
+        code, out, said = run(*command, "--store", store, "--json")
+        found = json.loads(out, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))["rows"]
+        assert code == 0 and not said and sorted(found, key=str) == sorted(kept, key=str)
 
     code, out, _ = run("sweep", "show", "--store", store, "--export", exported)
     assert code == 0 and not out
@@ -395,7 +399,7 @@ def test_a_wrong_sweep_exits_with_2_and_one_line(run, tmp_path, wrong, message):
 @pytest.mark.long
 def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tmp_path, monkeypatch):
     store = tmp_path / "s.sqlite"
-    store.write_bytes(b"no database" * 500)
+    store.write_bytes(MAGIC + b"no database" * 500)
     code, out, err = run(*GRID, "--dims", "1", "--seeds", "1", "--set", "method.step_size=1000", "--store", store)
     assert code == 3 and "diverged" in out and "was damaged; it is now" in err
     code, _, err = run("sweep", "show", "--store", tmp_path / "none.sqlite")
@@ -403,6 +407,15 @@ def test_a_sweep_says_what_diverged_what_was_damaged_and_what_is_missing(run, tm
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     code, _, err = run(*GRID, "--store", store, "--cluster", "local")
     assert code == 2 and "pip install 'steinlab[cluster]'" in err
+
+
+@pytest.mark.parametrize("command", [["sweep", "show"], ["tables", "damped", "--show"], GRID])
+def test_a_file_of_the_user_is_never_taken_for_a_store(run, tmp_path, command):
+    own = tmp_path / "results.csv"
+    own.write_text("x,y\n1,2\n")
+    code, out, err = run(*command, "--store", own)
+    assert code == 2 and not out and "results.csv' is no SQLite file, and is left as it is" in err
+    assert own.read_text() == "x,y\n1,2\n" and list(tmp_path.iterdir()) == [own]
 
 
 def test_list_shows_every_entry_and_info_every_version(run):
@@ -415,6 +428,14 @@ def test_list_shows_every_entry_and_info_every_version(run):
         assert f"  {name:<18} " in out
     code, out, _ = run("info")
     assert code == 0 and {line.split()[0] for line in out.splitlines()} >= {"device", "python", "jax", "numpyro"}
+
+
+def test_list_says_of_a_long_default_how_many_entries_it_has(run):
+    _, out, _ = run("list")
+    defaults = [line.partition("; default ")[2] for line in out.splitlines() if "; default " in line]
+    assert max(map(len, defaults)) < 120
+    assert sum("90 entries, the first (1.87454, 1.879139)" in text for text in defaults) == 1
+    assert any(text.startswith("rbf; ") for text in defaults)  # a short one is as it was
 
 
 def test_memory_that_the_device_has_not_is_one_line(run, monkeypatch):

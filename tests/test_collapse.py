@@ -65,7 +65,7 @@ def test_a_plain_grid_needs_no_link():
         ({"seeds": "0"}, "1 to 20"),
         ({"dims": ""}, "at least one"),
         ({"dims": "0"}, "dim = 0"),
-        ({"target": "banana", "dims": "3"}, "even"),
+        ({"target": "banana", "dims": "3"}, "nearest for target 'banana': 2 or 4"),
         ({"methods": "mmd", "target": "student", "dims": "2"}, None),
         ({"dims": ",".join(map(str, range(1, 900)))}, "Take fewer"),
         ({"colour": "red"}, "unknown field"),
@@ -177,8 +177,9 @@ def test_a_rule_without_a_law_breaks_nothing():
 
 def test_each_variance_says_which_it_is():
     (_, points, short, _), (_, every, tab, _) = (QUANTITIES[f"{name}_variance"] for name in ("sample", "marginal"))
-    for said in (DIAGNOSTICS["sample_variance"].label, points, short):
+    for said in (points, short):
         assert "points 1/(n-1), guides 1/n" in said
+    assert "1/(n-1)" in DIAGNOSTICS["sample_variance"].summary
     assert "all with 1/n" in every and "all 1/n" in tab and "1/n form" in DIAGNOSTICS["marginal_variance"].summary
     assert "$1/(n-1)$ for points and $1/n$ for guides" in CONVENTIONS.replace("\n", " ")
 

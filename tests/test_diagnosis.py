@@ -15,8 +15,9 @@ from test_cli import run  # noqa: F401  (a fixture)
 from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
 from stein_core.decentring import funnels
 from stein_core.diagnosis.discrepancy import discrepancy
-from stein_core.diagnosis.evidence import CHECKS, Evidence, implied
+from stein_core.diagnosis.evidence import CHECKS, Evidence
 from stein_core.diagnosis.functionals import control_functionals
+from stein_core.diagnosis.regression import implied
 from stein_core.distances import stein_matrix
 from stein_core.fitting import fit_of
 from stein_core.models import ModelWarning
@@ -98,7 +99,19 @@ def test_draws_outside_of_the_density_are_counted_and_nothing_else_is_claimed():
     scores[[3, 7]] = np.nan
     report = diagnose(x, scores=scores)
     assert report.ok is False and "2 of 50 draws have no finite score" in report.verdict
+    assert "Try" not in report.verdict
     assert set(report.findings) == {"finite"} and "2 of 50" in report.to_html() and json.loads(report.to_json())
+
+
+@pytest.mark.parametrize("lost", [slice(None), slice(10, None)])
+def test_when_hardly_a_draw_has_a_score_the_report_says_what_to_do(lost):
+    x = normal(50) * 1e9
+    scores = scores_of(x)
+    scores[lost] = np.nan
+    report = diagnose(x, scores=scores)
+    for text in (report.verdict, str(report), report.to_html()):
+        assert "Try other coordinates (scaled or raw), NUTS, or priors with lighter tails." in text
+    assert report.ok is False and json.loads(report.to_json())["findings"]["finite"]["value"] == len(range(50)[lost])
 
 
 def test_draws_in_a_plane_and_many_coordinates_are_not_taken_for_several_modes():
@@ -107,7 +120,7 @@ def test_draws_in_a_plane_and_many_coordinates_are_not_taken_for_several_modes()
     assert "In 1 of 3 directions" in diagnose(x, scores=scores_of(x)).verdict
     many = np.random.default_rng(0).normal(size=(1000, 401))
     report = diagnose(many, scores=-many)
-    assert report.ok and "curvature" not in report.findings
+    assert report.ok is None and "curvature" not in report.findings
     two = np.random.default_rng(0).choice([-3.0, 3.0], 400)[:, None] + 0.1 * normal(400)[:, :1]
     report = diagnose(two, scores=two)  # a density that grows outwards
     assert report.findings["curvature"].wrong
@@ -201,7 +214,7 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n3,x\n")
     (tmp_path / "notes.txt").write_text("1")
     for file, message in (
-        ("odd.npz", "cannot be read"),
+        ("odd.npz", "Python objects as 'draws.npy'"),
         ("bad.csv", "row 3, column 'b' is 'x'"),
         ("notes.txt", "allowed: .npz, .csv, .nc"),
         ("none.npz", "no such file"),

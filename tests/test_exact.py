@@ -82,6 +82,14 @@ def test_linear_kernel_matches_mean_and_covariance(alpha):
     np.testing.assert_allclose(np.cov(frame.particles.T, bias=True), alpha * CORRELATED, rtol=1e-3)
 
 
+def test_kernels_are_those_of_the_literature():
+    u = np.geomspace(1e-3, 20, 9)
+    printed = {"rbf": np.exp(-u), "imq": (1 + u) ** -0.5, "log_inverse": 1 / (1 + np.log(1 + u)),
+               "laplace": np.exp(-np.sqrt(2 * u)), "linear": 1 + u}  # fmt: skip
+    for name, values in printed.items():
+        np.testing.assert_allclose(KERNELS[name].make(u), values, rtol=1e-6)
+
+
 # ---------------------------------------------------------------- one method is another one's special case
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from desks import cliff  # noqa: F401  (a fixture)
 
-from stein_core import METHODS, Recipe, Spec, collect, compile, machine, steppers, stream
-from stein_core import __main__ as cli
+import stein_core.cli.main as cli
+from stein_core import METHODS, Recipe, Spec, collect, compile, fit, machine, steppers, stream
 from stein_core.assembly import assemble
 from stein_core.cli import commands, recordings
 from stein_core.experiments.nuts import run_nuts
@@ -54,6 +54,8 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
     check_memory(small, runs=2)
     with pytest.raises(ValueError, match="allowed: 0.0 GB"):
         run_batch([Recipe(small, {"method.particles": 64}, seed) for seed in range(8)], Stop(stages=1, most=350))
+    with pytest.raises(ValueError, match="capacity = 4096, draws = 20.* would need about [1-9]"):
+        fit("gaussian", particles=4096, progress=False)
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "much")
     with pytest.raises(ValueError, match="STEINLAB_MEMORY_GB = 'much' is not a number; allowed: 1e-06 to 1e\\+06"):
         check_memory(small)

@@ -21,6 +21,7 @@ from app.server.errors import note
 from app.stage import session
 from stein_core import METHODS, Spec
 from stein_core.machine import bytes_needed
+from stein_core.sweep.store import MAGIC
 
 
 def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_session_goes_on(cliff, desk):
@@ -126,7 +127,7 @@ def page(tmp_path, monkeypatch):
 @pytest.mark.parametrize("damaged", [True, False])
 def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_path, caplog):
     if damaged:
-        (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
+        (tmp_path / "sweeps.sqlite").write_bytes(MAGIC + b"not a database at all" * 200)
     page.arrived = True
     page._redraw()
     until(lambda: page.found is None and "shipped" in page.computing.reading.object and page.curves)

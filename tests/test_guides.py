@@ -8,6 +8,10 @@ from scipy.stats import multivariate_normal
 
 from app.stage.wire import rows
 from stein_core import GUIDES, Recipe, Spec, collect
+from stein_core.assembly import arguments_of, assemble
+from stein_core.forces import SEEN
+from stein_core.recipe import knobs_of
+from stein_core.spec import target_of
 
 D, RANK = 3, 2
 
@@ -53,6 +57,17 @@ def test_density_scale_and_draws_are_those_of_the_covariance(name):
         drawn = np.asarray(jax.vmap(guide.sample, (None, 0))(row, eps), float)
         np.testing.assert_allclose(drawn.mean(axis=0), row[:D], atol=6 * np.sqrt(np.diag(cov)).max() / 200)
         np.testing.assert_allclose(np.cov(drawn.T), cov, atol=0.05 * np.diag(cov).max())
+
+
+def test_the_draws_of_diagnostics_are_no_normals_of_the_step():
+    """A low-rank guide takes further normals in a step. The diagnostics' draws of theta must not be the same."""
+    spec = Spec("gaussian", RANK, "smi", guide="low_rank", draws=1, capacity=64)
+    problem, _ = assemble(spec, target_of(spec), arguments_of(knobs_of(spec, {})))
+    key = jax.random.key(0)
+    of_step = np.asarray(problem.draw(key, (64,)))
+    seen = np.asarray(problem.draw(jax.random.fold_in(key, SEEN), (64,)))
+    together = np.corrcoef(np.concatenate([of_step, seen], axis=1).T)
+    assert np.abs(together - np.eye(len(together))).max() < 0.5  # 4 standard errors
 
 
 @pytest.mark.parametrize("name", ["normal", "full", "low_rank"])

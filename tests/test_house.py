@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.pages.wave.stage import WaveStage
 from app.stage.stage import Stage
 
@@ -36,7 +38,7 @@ def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
                 f"{file} imports app.{'.'.join(path)}"
             )
             if own[0] == path[0] == "pages":
-                shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1] or path[1] in ("references",)
+                shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1]
                 assert shared, f"{file} imports another page: {path[1]}"
 
 
@@ -47,3 +49,16 @@ def test_a_script_declares_each_name_once():
         for line in re.findall(r"^(?:const|let) (.*);", component._esm, re.MULTILINE):
             names += re.findall(r", ([A-Z]\w*) =", line)
         assert len(names) > 20 and len(set(names)) == len(names), [n for n in names if names.count(n) > 1]
+
+
+TOP = {".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "README.md", "app", "assets", "notebooks", "pyproject.toml"}
+TOP |= {"stein_core", "tests"}
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+def test_the_repository_holds_what_it_needs_and_no_large_file():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in listed.split("\0") if name and (ROOT / name).exists()]
+    assert len(files) > 300 and {file.relative_to(ROOT).parts[0] for file in files} == TOP
+    large = {str(file): file.stat().st_size for file in files if file.stat().st_size > 700_000}
+    assert not large

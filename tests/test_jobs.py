@@ -29,7 +29,7 @@ from stein_core.experiments.nuts import run_nuts
 from stein_core.experiments.recording import record
 from stein_core.experiments.wave import GRID, dim_of
 from stein_core.sweep.grids import run_sweep
-from stein_core.sweep.store import Store
+from stein_core.sweep.store import MAGIC, Store
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
 LONG = list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values())
@@ -255,7 +255,7 @@ def test_what_a_file_has_registered_is_imported_by_the_job_and_what_no_file_has_
 
 def test_a_store_that_a_job_finds_damaged_is_said(shelf, tmp_path):
     shelf.close()
-    shelf.path.write_bytes(b"not a database at all" * 200)
+    shelf.path.write_bytes(MAGIC + b"not a database at all" * 200)
     job = SweepJob(SMALL)
     job.run()
     assert job.state == "done" and len(job.rows) == 1
@@ -297,7 +297,7 @@ def test_work_that_failed_is_said_once_and_the_thread_goes_on(caplog):
 
 def test_threads_that_come_at_once_open_one_store(tmp_path, monkeypatch):
     monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
-    (tmp_path / "sweeps.sqlite").write_bytes(b"not a database at all" * 200)
+    (tmp_path / "sweeps.sqlite").write_bytes(MAGIC + b"not a database at all" * 200)
     jobs._opened.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         opened = set(pool.map(lambda _: jobs.store(), range(8)))

@@ -31,7 +31,7 @@ from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run,
 from app.notebook import chart, colour, hidden, shades, stage, steps, table
 from app.pages.lessons import LINK, At
 from app.pages.notation import SYMBOLS, everything, symbols
-from app.pages.references import CORRECTIONS
+from app.pages.notation.corrections import CORRECTIONS
 from app.pages.start import SENTENCES, front
 from app.shell import PAGES, fields, page_of
 from app.stage.live_page import PRESETS

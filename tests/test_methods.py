@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from checks import lazy
 
-from stein_core import KERNELS, TARGETS, Recipe, Spec, collect, theory
+from stein_core import TARGETS, Recipe, Spec, collect, theory
 from stein_core import spec as specs
 from stein_core.noise import normal
 from stein_core.spec import target_of
 from stein_core.sweep.batches import program_of, run_batch
 from stein_core.sweep.stop import Stop
-
-RADIAL = [e.name for e in KERNELS.entries() if e.facts.argument != "inner"]
 
 
 def settled(recipes, stop):
@@ -45,59 +43,6 @@ def test_fifty_particles_have_the_variance_of_ba_et_al(method):
 
 def ended(spec, knobs, steps, changes=()):
     return collect(Recipe(spec, knobs, changes=changes), steps)[-1].metrics
-
-
-@pytest.mark.parametrize("kernel", RADIAL)
-def test_every_radial_kernel_has_its_law(kernel):
-    """v = -alpha (n/d) u f'(u) / (lambda - f(u)) for d >= n - 1, by bisection on the printed equation. Lambda 1 is
-    SVGD."""
-    d, f = 10, profiles()[kernel]
-    spec = Spec("gaussian", d, "damped", optimizer="sgd", capacity=16)
-
-    def slope(u):
-        return (f(u * (1 + 1e-5)) - f(u * (1 - 1e-5))) / (2e-5 * u)
-
-    for n, rule, alpha, own in [
-        (8, "median", 1.0, 1.0),
-        (11, "fixed", 2.0, 1.0),
-        (8, "root_dim", 0.5, 1.0),
-        (3, "median", 2.0, 1.0),
-        (11, "fixed", 2.0, 0.9),
-        (3, "median", 2.0, 0.8),
-    ]:
-
-        def law(u, n=n, alpha=alpha, own=own):
-            return -alpha * n / d * u * slope(u) / (own - f(u))
-
-        if rule == "median":
-            expected = law(1.0)
-        else:
-            scale = d if rule == "fixed" else 1.0  # u = scale * v
-            low, high = max(1e-4, next(v for v in np.geomspace(1e-4, 50, 4000) if f(scale * v) < own - 1e-9)), 50.0
-            for _ in range(60):
-                middle = np.sqrt(low * high)
-                low, high = (middle, high) if law(scale * middle) > middle else (low, middle)
-            expected = low
-        knobs = {
-            "method.particles": n,
-            "kernel.name": kernel,
-            "bandwidth.rule": rule,
-            "method.alpha": alpha,
-            "method.step_size": 0.5,
-            "method.damping": "free",
-            "method.lambda_": own,
-        }
-        metrics = ended(spec, knobs, 3000, ((2000, "method.step_size", 0.1),))
-        assert metrics["force"] < 2e-3 * metrics["repulsion"], (n, rule)
-        assert metrics["sample_variance"] == pytest.approx(expected, rel=1e-3), (n, rule)
-
-
-def profiles():
-    """The kernels as the literature prints them."""
-    return {
-        "rbf": lambda u: np.exp(-u), "imq": lambda u: (1 + u) ** -0.5, "log_inverse": lambda u: 1 / (1 + np.log(1 + u)),
-        "laplace": lambda u: np.exp(-np.sqrt(2 * u)),
-    }  # fmt: skip
 
 
 @pytest.mark.long

@@ -57,7 +57,7 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert ended(page).shown["ok"] is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
     before = page.text.html
     page.upload(b"PK\x03\x04 no archive")
-    assert ended(page).error.visible and "cannot be read" in page.error.object
+    assert ended(page).error.visible and "is no .npz file" in page.error.object
     assert page.text.html == before  # nothing is lost
     page.upload(npz(draws=theta, scores=-theta))
     assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.verdict.html
@@ -69,7 +69,8 @@ def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_besid
     rng = np.random.default_rng(0)
     spec = Spec("gaussian", 2, "svgd", capacity=32)
     theta = rng.normal(size=(30, 2))
-    theta = (theta - theta.mean(axis=0)) / theta.std(axis=0, ddof=1)
+    theta -= theta.mean(axis=0)
+    theta = theta @ np.linalg.inv(np.linalg.cholesky(np.cov(theta.T))).T  # right in every direction
     page.check([("SVGD", Recipe(spec), 0.5 * theta, 7), ("Damped", Recipe(replace(spec, method="damped")), theta, 7)])
     until = time.monotonic() + 200
     while len(page.tried) < 1 and time.monotonic() < until:

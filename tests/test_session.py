@@ -50,7 +50,7 @@ def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(de
     assert not one.session.metrics
     release.set()
     one.until(lambda: one.session.metrics)
-    assert np.isfinite(one.session.metrics[0]["marginal_variance"])
+    assert np.isfinite(one.session.metrics[0]["sample_variance"])
 
 
 def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk, monkeypatch):

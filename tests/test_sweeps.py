@@ -19,7 +19,7 @@ from stein_core.sweep.batches import program_of
 from stein_core.sweep.grids import RUNS_AT_ONCE, SWEEPS, batches_of, row_of, run_sweep
 from stein_core.sweep.keys import canonical, key_of
 from stein_core.sweep.stop import Stop
-from stein_core.sweep.store import Store
+from stein_core.sweep.store import MAGIC, Store
 
 ROOT = Path(__file__).parents[1]
 STOP = Stop(stages=1, most=700)
@@ -246,10 +246,10 @@ def test_an_error_in_one_batch_leaves_the_others(undisturbed, tmp_path, monkeypa
 
 
 def test_a_damaged_store_is_set_aside(tmp_path):
-    path = tmp_path / "s.sqlite"
-    path.write_bytes(b"not a database at all" * 200)
+    path, damaged = tmp_path / "s.sqlite", MAGIC + b"not a database at all" * 200
+    path.write_bytes(damaged)
     store = Store(path)
-    assert store.set_aside.parent == tmp_path and store.set_aside.read_bytes().startswith(b"not a database")
+    assert store.set_aside.parent == tmp_path and store.set_aside.read_bytes() == damaged
     store.add({"key": "a", "v": 1})
     store.add({"key": "a", "v": 2})  # the first one stays
     store.close()
@@ -257,6 +257,35 @@ def test_a_damaged_store_is_set_aside(tmp_path):
     assert again.set_aside is None and again.rows() == [{"key": "a", "v": 1}] and again.rows(["b"]) == []
     with pytest.raises(ValueError, match="there is no such folder"):
         Store(tmp_path / "no" / "s.sqlite")
+
+
+@pytest.mark.parametrize("text", [b"x,y\n1,2\n", b"{}", b"SQLite format 4" + b"." * 5000, b"\0" * 8192])
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path, text):
+    path = tmp_path / "results.csv"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match="results.csv' is no SQLite file, and is left as it is"):
+        Store(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["results.csv"] and path.read_bytes() == text
+
+
+def test_a_file_that_has_taken_the_place_of_a_store_is_left_as_it_is(tmp_path):
+    path = tmp_path / "s.sqlite"
+    store = Store(path)
+    store.add({"key": "a", "text": "a" * 9000})
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    text = b"my own notes. " * 2000
+    path.write_bytes(text)
+    store._db.execute("PRAGMA shrink_memory")
+    with pytest.raises(ValueError, match="is no SQLite file"):
+        store.rows()
+    assert path.read_bytes() == text and not list(tmp_path.glob("*damaged*"))
+
+
+def test_an_empty_file_becomes_a_store(tmp_path):
+    (tmp_path / "s.sqlite").touch()
+    store = Store(tmp_path / "s.sqlite")
+    store.add({"key": "a"})
+    assert store.rows() == [{"key": "a"}] and not store.set_aside
 
 
 def harm(store, path):

@@ -15,7 +15,7 @@ from stein_core.spec import Options, data_of
 from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_posteriors, smi_mnist, smi_uci
 from stein_core.tables.blr import test_errors as errors_of
 from stein_core.tables.logistic import fixed_prior, gamma_prior
-from stein_core.tables.predictions import classification
+from stein_core.tables.predictions import classification, classification_as_coded
 from stein_core.tables.table import A_STEP, compare, row_of
 from stein_core.uci import splits_of
 
@@ -78,15 +78,69 @@ def test_metrics_of_a_classification():
     labels = np.array([0, 1, 1, 1])
     found = classification(p, labels, bins=2)
     own = np.array([0.9, 0.4, 0.7, 0.8])
-    assert found["nll"] == pytest.approx(log_loss(labels, p)) and found["log mean"] == pytest.approx(
-        -np.log(own.mean())
-    )
+    assert found["nll"] == pytest.approx(log_loss(labels, p))
     assert found["acc"] == 0.75 and found["conf"] == pytest.approx(0.75)
     assert found["brier"] == pytest.approx(np.mean(2 * (1 - own) ** 2))
     assert found["ece"] == pytest.approx(0.0) and found["mce"] == pytest.approx(0.0)  # one bin: 0.75 and 0.75
     fine = classification(p, labels, bins=10)
     gaps = np.abs([1 - 0.9, 0 - 0.6, 1 - 0.7, 1 - 0.8])
     assert fine["ece"] == pytest.approx(gaps.mean()) and fine["mce"] == pytest.approx(0.6)
+
+
+def synthetic(rows=2000):
+    """Probabilities of ten classes, most of them sure and too sure, with labels."""
+    draw = np.random.default_rng(3)
+    p = draw.dirichlet(np.full(10, 0.1), size=rows)
+    chance = 0.7 * p + 0.3 * draw.dirichlet(np.full(10, 0.3), size=rows)
+    return p, np.array([draw.choice(10, p=row) for row in chance]), draw
+
+
+def test_acc_conf_and_nll_as_coded_are_means_over_labels_that_are_drawn():
+    """The code's own way: a label is drawn from each prediction, and its log probability is what NumPyro gives."""
+    p, labels, draw = synthetic()
+    found, sums = classification_as_coded(p, labels), []
+    for _ in range(200):
+        drawn = np.array([np.searchsorted(np.cumsum(row), u) for row, u in zip(p, draw.random(len(p)))])
+        its = np.array([row[label] for row, label in zip(p, drawn)])
+        sums.append([np.mean(drawn == labels), np.mean(its), -np.mean(np.log(its))])
+    mean, error = np.mean(sums, axis=0), np.std(sums, axis=0) / np.sqrt(len(sums))
+    coded = np.array([found[f"{name} as coded"] for name in ("acc", "conf", "nll")])
+    assert np.all(np.abs(coded - mean) < 4 * error)
+    usual = classification(p, labels)
+    apart = np.abs(coded - [usual[name] for name in ("acc", "conf", "nll")])
+    assert np.all(apart > 40 * error) and np.all(apart > 0.02)
+
+
+def test_calibration_as_coded_is_over_all_bins_with_their_slip():
+    """A loop over sorted rows. A run of empty bins takes the row that follows, which its own bin then lacks."""
+    p, labels, _ = synthetic()
+    gap = sorted((max(row), (np.argmax(row) == label) - max(row)) for row, label in zip(p, labels))
+    found, usual, gaps, taken, before = classification_as_coded(p, labels), [], [], False, False
+    for i in range(100):
+        here = [g for c, g in gap if i / 100 <= c < (i + 1) / 100 or (i == 99 and c == 1)]
+        after = [g for c, g in gap if c >= (i + 1) / 100]
+        if here:
+            gaps.append(abs(sum(here[1:] if taken else here)) / len(here))
+            usual.append(abs(sum(here)) / len(here))
+            taken, before = False, False
+        else:
+            gaps.append(0.0 if before or not after else abs(after[0]))
+            taken, before = True, True
+    assert gaps[0] > 0 and found["ece as coded"] == pytest.approx(np.mean(gaps), rel=1e-9)
+    assert found["mce as coded"] == pytest.approx(max(gaps), rel=1e-9)
+    right = classification(p, labels)
+    assert right["ece"] == pytest.approx(np.mean(usual), rel=1e-9) and len(usual) < 90
+    assert right["ece"] > 1.05 * found["ece as coded"]
+
+
+def test_an_error_that_says_nothing_of_other_runs_gives_no_difference():
+    cell = next(cell for cell in TABLES["smi_mnist"].make(False) if cell.row == "MAP" and cell.column == "one layer")
+    rows = [row_of(cell, {"acc as coded": value, "acc": 0.968}, 1.0) for value in (0.944, 0.946)]
+    found = {one.label: one for one in compare("smi_mnist", rows) if one.runs}
+    one = found["one layer: Acc as coded"]
+    assert (one.published, one.ours) == (0.952, pytest.approx(0.945)) and one.error == pytest.approx(0.001)
+    assert np.isnan(one.published_error) and np.isnan(one.difference)
+    assert np.isnan(found["one layer: Acc"].published)
 
 
 def test_every_cell_has_a_claim_and_every_claim_a_published_cell():
@@ -127,6 +181,44 @@ def test_mann_whitney_says_who_is_lowest_and_who_is_not_told_from_it():
 
 
 @pytest.mark.long
+def test_each_variant_of_the_uci_table_has_what_its_name_says():
+    own = {cell.column: cell for cell in TABLES["smi_uci"].make(False) if cell.row == smi_uci.VARIED and not cell.seed}
+    plain = {name: smi_uci.recipe_of(own[f"{name}, standard"]) for name in ("SMI", "SVGD")}
+    for name, density, layers, particles in (
+        ("SMI (twice)", "twice", 1, 5),
+        ("SMI with two layers", "once", 2, 5),
+        ("SMI (twice) with two layers", "twice", 2, 5),
+        ("SVGD with two layers", None, 2, 5),
+        ("SVGD with ten particles", None, 1, 10),
+    ):
+        recipe, same = smi_uci.recipe_of(own[f"{name}, standard"]), plain[name.split(" ")[0]]
+        assert recipe.spec.method == same.spec.method and recipe.spec.options.get("guide.density") == density
+        assert recipe.spec.dim == 8 * 50 + 50 + (layers - 1) * 50 * 51 + 51 + 1
+        assert recipe.knobs["method.particles"] == particles <= recipe.spec.capacity
+        assert recipe.knobs["method.step_size"] == same.knobs["method.step_size"]
+    medians = np.median(np.random.default_rng(0).normal(size=(15, 20_000)), axis=0)  # as AutoDelta starts
+    spread = recipe.knobs["init.spread"] * 0.1 / np.sqrt(3)  # sd of U[-0.1, 0.1], spread
+    assert spread == pytest.approx(medians.std(), rel=0.03)
+
+
+def test_the_variants_are_told_on_the_splits_that_all_have():
+    cells = [cell for cell in TABLES["smi_uci"].make(False) if cell.row == smi_uci.VARIED]
+    values = dict(zip(("SMI", *(name for name in smi_uci.VARIANTS if name.startswith("SMI"))), (3.0, 2.0, 2.5, 0.5)))
+    rows = [
+        row_of(cell, {"nll as coded": values[name] + cell.seed}, 1.0)
+        for cell in cells
+        for name in values
+        if cell.column == f"{name}, standard"
+    ]
+    assert len(rows) == 5 + 3 * 3  # SMI has two splits more
+    said = smi_uci.explained(rows)
+    assert said[0] == (
+        "Energy, NLL as coded on 3 splits: SMI 4.00, SMI (twice) 3.00, SMI with two layers 3.50, "
+        "SMI (twice) with two layers 1.50; published 0.8."
+    )
+    assert len(said) == 2 and not smi_uci.explained(rows[:5])
+
+
 def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
     target, counted = target_of(Spec("correlated", method="svgd")), []
     draws = nuts(target, chains=2, warmup=100, samples=200, gradients=counted)

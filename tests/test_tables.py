@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checks import rows_in, until
 
 from stein_core import Spec, compile, downloads, target_of
 from stein_core.cli.main import main
@@ -102,9 +102,7 @@ def test_a_killed_run_goes_on_and_no_row_is_lost_or_repeated(tmp_path):
     words = ["--import", str(tmp_path / "slow.py"), "tables", "slow", "--store", str(store), "--workers", "1"]
     command = [sys.executable, "-m", "stein_core", *words]
     process = subprocess.Popen(command, env={**os.environ, "SEEN": str(seen)}, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while time.monotonic() < until and (not seen.exists() or len(seen.read_text().split()) < 5):
-        time.sleep(0.02)
+    until(lambda: rows_in(store) >= 3)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = {row["seed"]: row for row in Store(store).rows()}

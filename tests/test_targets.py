@@ -148,7 +148,7 @@ def test_stacked_shapes_are_independent_copies(name):
         np.testing.assert_allclose(three.covariance, np.kron(np.eye(3), one.covariance))
         np.testing.assert_allclose(np.cov(plane.T), one.covariance, atol=0.03)
         np.testing.assert_allclose(np.diag(three.covariance), three.variance)
-    with pytest.raises(ValueError, match="dim = 5 is odd; allowed for target"):
+    with pytest.raises(ValueError, match="dim = 5 is no multiple of 2; nearest for target .*: 4 or 6"):
         Spec(name, 5)
 
 

@@ -142,11 +142,12 @@ def test_predictions_are_the_printed_ones():
         assert theory.proposition_5_imq(gamma) == pytest.approx(theory.proposition_5(gamma, "imq"), rel=1e-6)
 
 
-def test_imq_with_a_fixed_bandwidth_falls_as_the_cube_root():
+@pytest.mark.parametrize("alpha, factor", [(1.0, 1.0), (0.5, 1.0), (1.0, 1.5)])
+def test_imq_with_a_fixed_bandwidth_falls_as_the_cube_root(alpha, factor):
     """Cor. 6, at gamma = 2: the exact law approaches the power law, and its slope approaches -1/3."""
     dims = np.array([10**4, 10**6, 10**8])
-    exact = np.array([theory.simplex_variance(int(d), int(d) // 2, "imq", "fixed") for d in dims])
-    power = np.array([theory.corollary_6(d, d / 2) for d in dims])
+    exact = np.array([theory.simplex_variance(int(d), int(d) // 2, "imq", "fixed", alpha, factor=factor) for d in dims])
+    power = np.array([theory.corollary_6(d, d / 2, alpha, factor) for d in dims])
     np.testing.assert_allclose(np.diff(np.log(power)) / np.diff(np.log(dims)), -1 / 3, rtol=1e-9)
     assert np.diff(np.log(exact))[-1] / np.log(100) == pytest.approx(-1 / 3, abs=0.005)
     gaps = exact / power - 1
@@ -183,7 +184,9 @@ def test_mmd_descent_balances_at_its_variance():
 
 def test_mmd_descent_in_high_dimensions_is_proposition_7():
     for n in (2, 3, 5, 20):
-        assert theory.mmd_variance(10**7, n) * (n - 1) / n == pytest.approx(theory.proposition_7(10**7, n), rel=1e-5)
+        for factor in (1.0, 2.0):  # the limit does not depend on it
+            v = theory.mmd_variance(10**7, n, "median", factor)
+            assert v * (n - 1) / n == pytest.approx(theory.proposition_7(10**7, n), rel=1e-5)
     assert theory.proposition_7(100, 3) == 0.5
     gaps = [n * (1 - theory.mmd_variance(4 * n, n) * (n - 1) / n) for n in (10, 40, 160)]  # 1 - O(1/n)
     assert max(gaps) < 3 and np.ptp(gaps[1:]) < 0.1 * gaps[-1]

@@ -26,7 +26,7 @@ FAULT = {"guide.density": "twice"}
 CARDS = (  # title, method, whether it is the scale card, read-outs
     ("SMI: locations", 0, False, ("between_variance", "mixture_elbo")),
     ("SMI: scales", 0, True, ("within_variance", "components")),
-    ("SVGD: locations", 1, False, ("marginal_variance", "force")),
+    ("SVGD: locations", 1, False, ("sample_variance", "force")),
 )
 DIAGONAL_ONLY = "Only a diagonal normal has its scales as coordinates."
 HELP = (
@@ -257,7 +257,7 @@ class Location(Live):
         exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
-            f"Variance, mean over the dimensions: {smi['marginal_variance']:.4g} = within {smi['within_variance']:.4g} "
+            f"Variance, mean over the dimensions: {smi['sample_variance']:.4g} = within {smi['within_variance']:.4g} "
             f"+ between {smi['between_variance']:.4g}; the target's is {truth}."
         )
         if point is None:

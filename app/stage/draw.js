@@ -282,5 +282,3 @@ function drawLegend(ctx, marks, {map, scale}, look, panels) {
   }
   if (noisy && (show.attract || show.repulse || show.sum)) item(0, "arrows: mean of recent frames", () => {});
 }
-
-// A short line of recent values; gaps where a value is missing (or not positive on a log scale).

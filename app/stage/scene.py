@@ -24,7 +24,7 @@ MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside
 
 
 class Cards:
-    """A view (see `app.stage.session.View`) of cards on a `stage.Stage`.
+    """A view (see `app.stage.contract.View`) of cards on a `stage.Stage`.
 
     A subclass has measured, the names of the diagnostics that it reads; scene(specs), which returns the `scene` of
     `stage.Stage` and is called on a compile thread; and panels(run, metrics), which returns the panels of `wire.pack`
@@ -96,10 +96,10 @@ def read_outs(spec: Spec, names: Sequence[str] | None = None) -> list[dict]:
     known = [entry for entry in DIAGNOSTICS.entries() if all(there[need] for need in entry.facts.needs)]
     usable = {entry.name: entry for entry in known}
     if names is None:
-        first = ["marginal_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "stein_trace"]
+        first = ["sample_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "stein_trace"]
         names = [*first, *(entry.name for entry in known if entry.facts.live)]
     shown = [usable[name] for name in dict.fromkeys(names) if name in usable]
-    exact = {} if target.variance is None else {"marginal_variance": float(np.mean(target.variance))}
+    exact = {} if target.variance is None else {"sample_variance": float(np.mean(target.variance))}
     exact |= {entry.name: entry.facts.ideal for entry in known if entry.facts.ideal is not None}
     return [
         {

@@ -65,7 +65,7 @@ def run_bench_posteriors(options) -> int:
             rows.append(row)
             same = row.get("seconds to default")
             sds = f"{row['least sd']:.2f} to {row['most sd']:.2f}"
-            said = ("ok" if row["ok"] else "wrong") + ("" if row["ok"] is not row["wrong"] else " !")
+            said = {True: "ok", False: "wrong", None: "?"}[row["ok"]] + " !" * (row["ok"] is row["wrong"])
             print(
                 f"{short(name)[:25]:<26}{row['draws']:<22}{row['mean error']:>9.2f}{sds:>16}  {said:<8}"
                 f"{row['seconds']:>8.1f}{f'  as near as SMI after {same:.1f}' if same else ''}",
@@ -73,7 +73,7 @@ def run_bench_posteriors(options) -> int:
             )
     for wrong, words in ((True, "wrong ones flagged"), (False, "right ones flagged")):
         these = [row for row in rows if row["wrong"] is wrong]
-        print(f"{words}: {sum(not row['ok'] for row in these)} of {len(these)}")
+        print(f"{words}: {sum(row['ok'] is False for row in these)} of {len(these)}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)

@@ -76,6 +76,7 @@ def add_sweep(commands) -> None:
     show.add_argument(
         "--export", metavar="FILE.json", help="write all rows, with versions and date, as the app ships them"
     )
+    add_json(show)
 
 
 def add_running(parser, own: Stop) -> None:
@@ -89,7 +90,13 @@ def add_running(parser, own: Stop) -> None:
     parser.add_argument("--workers", type=int, help="threads; default one a core up to 4")
     parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
     parser.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
+    add_json(parser)
     add_job(parser)
+
+
+def add_json(parser) -> None:
+    """The argument of a sweep whose rows another program reads."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the list `rows`")
 
 
 def sweep_grid(options) -> int:
@@ -140,7 +147,7 @@ def run_recipes(recipes: list[Recipe], options) -> int:
             if options.job and row["key"] not in told:
                 show(len(rows), row=row)
     if not options.job:
-        print_rows(rows)
+        print_rows(rows, options.json)
     return 3 if any(row["stopped"] == "diverged" for row in rows) else 0
 
 
@@ -184,15 +191,30 @@ def sweep_show(options) -> int:
             lines = (json.dumps(row, separators=(",", ":")) for row in rows)
             file.write(json.dumps(about)[:-1] + ', "rows": [\n' + ",\n".join(lines) + "\n]}\n")
     else:
-        print_rows(rows)
+        print_rows(rows, options.json)
     return 0
 
 
-def check_out(path: str, argument: str = "--out") -> None:
-    """Raises ValueError if the folder of a file that is to be written is not there."""
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        text = "there is no such folder; allowed: a file in a folder that exists."
-        raise ValueError(f"{argument} {short(path)!r}: {text}")
+def check_out(path: str, argument: str = "--out", endings: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written, before anything is computed.
+
+    Args:
+        path: the file.
+        argument: the option that names it, for messages.
+        endings: of its name, if the ending says what is written.
+
+    Raises:
+        ValueError: another ending; there is no such folder; it is a folder, or may not be written.
+    """
+    folder, allowed = os.path.dirname(path) or ".", "allowed: a file in a folder that exists."
+    if endings and not path.endswith(endings):
+        raise ValueError(f"{argument} {short(path)!r}: unknown format; allowed: {', '.join(endings)}.")
+    if not os.path.isdir(folder):
+        raise ValueError(f"{argument} {short(path)!r}: there is no such folder; {allowed}")
+    if os.path.isdir(path):
+        raise ValueError(f"{argument} {short(path)!r} is a folder; {allowed}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise ValueError(f"{argument} {short(path)!r} may not be written; allowed: a place where you may write.")
 
 
 def only_recipe(path: str) -> Recipe:
@@ -203,8 +225,11 @@ def only_recipe(path: str) -> Recipe:
     return recipes[0]
 
 
-def print_rows(rows) -> None:
-    """Rows of a store as a table."""
+def print_rows(rows, as_json: bool) -> None:
+    """Rows of a store, as a table or as one JSON object."""
+    if as_json:
+        print(json.dumps({"rows": rows}))
+        return
     columns = (
         "target",
         "method",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ from stein_core.errors import short
 from stein_core.recipe import Recipe
 
 OFTEN = 0.1  # seconds between two JSON lines that carry nothing but numbers
+INTERRUPTED = 130  # the exit code after Ctrl-C: 128 + SIGINT
+AT_ONCE = 1.0  # seconds from Ctrl-C to the end
 LOOK = 0.3  # seconds between two looks whether the parent process lives
 
 
@@ -34,6 +37,20 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def end_with_interrupt() -> None:
+    """End this process a second after Ctrl-C: nothing else ends a thread that compiles."""
+
+    def interrupted(*_):
+        os.write(2, b"\ninterrupted; the finished rows of a sweep or a table are kept.\n")
+        timer = threading.Timer(AT_ONCE, os._exit, [INTERRUPTED])
+        timer.daemon = True
+        timer.start()
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell has it ignored
+        signal.signal(signal.SIGINT, interrupted)
 
 
 @contextmanager

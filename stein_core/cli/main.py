@@ -35,7 +35,7 @@ from stein_core import (
 from stein_core.cli.bench import add_bench
 from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
 from stein_core.cli.files import run_file
-from stein_core.cli.job import end_with
+from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
 from stein_core.cli.tables import add_tables
@@ -43,6 +43,9 @@ from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.errors import short, unknown
 from stein_core.machine import single_thread_lapack
 from stein_core.spec import all_options
+
+NOBODY_READS = 141  # 128 + SIGPIPE
+LINE = 80  # characters of a default that `list` prints in full
 
 
 class Parser(argparse.ArgumentParser):
@@ -107,6 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
         if getattr(options, "job", None) is not None:
             end_with(options.job)
         return options.act(options)
+    except BrokenPipeError:  # `process` ends quietly
+        raise
     except OSError as error:
         problem = (
             f"{error.strerror or str(error).rstrip('.')}{f': {short(error.filename)!r}' if error.filename else ''}."
@@ -121,6 +126,21 @@ def main(arguments: list[str] | None = None) -> int:
         problem = f"{str(error).splitlines()[0].rstrip('.')}. Take fewer particles, draws or dimensions."
     print(f"error: {problem}", file=sys.stderr)
     return 2
+
+
+def process() -> int:
+    """Carry out `main` as a process, and return the exit code that a shell expects: 130 after Ctrl-C, and 141 if
+    nobody reads the output any more, as in `list | head`."""
+    end_with_interrupt()
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tells of it when it ends
+        return NOBODY_READS
 
 
 def import_files(arguments: list[str] | None) -> list[str]:
@@ -148,16 +168,22 @@ def list_registered(options) -> int:
         for entry in registry.entries():
             print(f"  {entry.name:<18} {entry.summary}  [{entry.reference}]")
             for knob in entry.knobs:
-                print(f"      {registry.kind}.{knob.name:<14} {knob.help}; default {knob.default}")
+                print(f"      {registry.kind}.{knob.name:<14} {knob.help}; default {brief(knob.default)}")
             for option in entry.options:
                 span = ", ".join(option.choices) or f"{option.low} to {option.high}"
-                print(f"      {registry.kind}.{option.name:<14} {option.help}; default {option.default}; {span}")
+                print(f"      {registry.kind}.{option.name:<14} {option.help}; default {brief(option.default)}; {span}")
         print()
     print("knobs of every run")
     for name, knob in Spec().knobs().items():
         span = ", ".join(knob.choices) if knob.choices else f"{knob.low:g} to {knob.high:g}"
-        print(f"  {name:<18} {knob.help}; default {knob.default}; {span}")
+        print(f"  {name:<18} {knob.help}; default {brief(knob.default)}; {span}")
     return 0
+
+
+def brief(value) -> str:
+    """Return a default as one line says it: of a long table how many entries it has, and the first."""
+    text = str(value)
+    return text if len(text) <= LINE else f"{len(value)} entries, the first {value[0]}"
 
 
 def info(options) -> int:

@@ -12,14 +12,14 @@ import numpy as np
 
 from stein_core.assembly import arguments_of, problem_of
 from stein_core.cli.commands import check_out, given_knobs
-from stein_core.cli.files import arrays_of, inference_data_of, model_of
+from stein_core.cli.files import arrays_of, inference_data_of, model_of, without_name
 from stein_core.cli.job import add_job, progress
 from stein_core.decentring import best_target
 from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
 from stein_core.experiments.posteriordb import posterior
-from stein_core.fitting import fit, fit_of
+from stein_core.fitting import choices_of, fit, fit_of
 from stein_core.machine import keep_compiled
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe
@@ -52,6 +52,7 @@ def add_posterior(commands) -> None:
         "draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site; or ArviZ's .nc"
     )
     checked.add_argument("--model", **shared)
+    checked.add_argument("--particles", action="store_true", help="they are particles, no random draws")
     for parser in (made, checked):
         parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
         parser.add_argument("--reference", choices=["nuts"], help="compare with a run of NUTS")
@@ -63,10 +64,13 @@ def add_posterior(commands) -> None:
 
 def fit_posterior(options) -> int:
     """`fit`: exit code 0, or 4 if the report says that the posterior is wrong."""
-    if options.out:
-        check_out(options.out)
+    _check_out(options)
+    if options.draws:
+        check_out(options.draws, "--draws", (".npz",))
     if options.steps < 4:
         raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
+    knobs = given_knobs(options.set)
+    choices_of(options.method, options.particles, options.guide, options.coordinates, knobs, options.seed)
     keep_compiled()
     target = _target(options, best_target)
     with progress(options, options.steps, "step") as report:
@@ -77,7 +81,7 @@ def fit_posterior(options) -> int:
             guide=options.guide,
             steps=options.steps,
             coordinates=options.coordinates,
-            knobs=given_knobs(options.set),
+            knobs=knobs,
             seed=options.seed,
             progress=lambda done, total: report(done, total=total),
         )
@@ -93,8 +97,7 @@ def fit_posterior(options) -> int:
 
 def diagnose_draws(options) -> int:
     """`diagnose`: exit code 0, or 4 if the report says that the draws are wrong."""
-    if options.out:
-        check_out(options.out)
+    _check_out(options)
     keep_compiled()
     target, scores = None, None
     if options.model and not _is_recipe(options):
@@ -114,7 +117,12 @@ def diagnose_draws(options) -> int:
             reference, further = _reference(options, what.target)
             return _report(options, diagnose(what, reference=reference), further)
     reference, further = _reference(options, target)
-    return _report(options, diagnose(what, target, scores, reference), further)
+    return _report(options, diagnose(what, target, scores, reference, particles=options.particles), further)
+
+
+def _check_out(options) -> None:
+    if options.out:
+        check_out(options.out, endings=(".html", ".json"))
 
 
 def _is_recipe(options) -> bool:
@@ -140,6 +148,8 @@ def _target(options, make=from_numpyro) -> Target:
             return problem_of(recipe.spec, target_of(recipe.spec), arguments_of(recipe.knobs)).target
     elif ":" in options.model:
         model = model_of(options.model)
+    elif options.model.endswith(".py"):
+        raise without_name(options.model)
     else:
         with jax.enable_x64():
             return target_of(Spec(TARGETS[options.model].name, method="svgd"))

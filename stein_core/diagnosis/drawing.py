@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stein_core.diagnosis.checks import K_HAT, NARROW, SHIFT, WIDE
+from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
+from stein_core.diagnosis.companions import K_HAT
 
 CSS = """
 .answer section { border-top: 1px solid var(--mui-palette-line-main); padding: 14px 0 6px; }
@@ -68,24 +69,32 @@ def questions(shown: dict[str, Any], colour: str) -> str:
         colour: of the bars and dots.
     """
     findings = shown["findings"]
-    parts = [where(findings.get("location"), shown["ok"], colour), wide(findings, shown["law"], colour)]
+    parts = [where(findings.get("location"), "finite" in findings, colour), wide(findings, shown["law"], colour)]
     parts += [weights(findings), *([against(shown["against"], colour)] if shown["against"] else [])]
     return "".join([*parts, further(findings), numbers(shown)])
 
 
+def state(found) -> bool | None:
+    """Return whether one of these findings is wrong; None if none is, but one could not be made."""
+    judged = [each["wrong"] for each in found]
+    return True if True in judged else None if None in judged else False
+
+
 def question(number: int, text: str, wrong: bool | None, body: str) -> str:
-    """Return one question. wrong: None if it cannot be asked."""
-    words = {True: ("no", "✕ No"), False: ("yes", "✓ Yes"), None: ("", "cannot be asked")}[wrong]
+    """Return one question. wrong: None if the answer cannot be told."""
+    words = {True: ("no", "✕ No"), False: ("yes", "✓ Yes"), None: ("", "? Cannot be told")}[wrong]
     return f'<section><h2><b>{number}</b>{text}<span class="{words[0]}">{words[1]}</span></h2>{body}</section>'
 
 
-def where(found, ok, colour) -> str:
-    """Return question 1, with a dot for each coordinate."""
+def where(found, scored, colour) -> str:
+    """Return question 1, with a dot for each coordinate. scored: whether there are scores."""
     text = "Are the draws where the density says?"
     if found is None:
-        why = "Without scores nobody can tell." if ok is None else "These draws do not allow an answer."
+        why = "These draws do not allow an answer." if scored else "Without scores nobody can tell."
         return question(1, text, None, f"<p>{why}</p>")
     known = {name: value for name, value in found["each"].items() if value is not None}
+    if not known:
+        return question(1, text, found["wrong"], f"<p>{html.escape(found['sentence'])}</p>")
     most = max(0.5, *(1.1 * min(abs(value), 2.0) for value in known.values()))
     dots = "".join(
         f'<i class="dot" style="left: {50 + 50 * max(-most, min(most, value)) / most:.2f}%; '
@@ -107,13 +116,14 @@ def wide(findings, law, colour) -> str:
     """Return question 2, with a bar for each coordinate, 1 as a line, and the method's law as a dashed one."""
     text, found = "Are they as wide as it says?", findings.get("width")
     trace = findings.get("stein_trace")
-    others = [findings[name] for name in ("tails", "spread", "curvature", "modes") if name in findings]
+    others = [findings[name] for name in ("shape", "tails", "spread", "curvature", "modes") if name in findings]
     twins = findings.get("coincident")
     others += [twins] if twins and twins["wrong"] else []
-    said = [each["sentence"] for each in (found, trace, *others) if each]
-    wrong = None if trace is None and not others else any(each["wrong"] for each in (found, trace, *others) if each)
+    asked = [each for each in (found, trace, *others) if each]
+    said = [each["sentence"] for each in asked]
+    wrong = None if trace is None and not others else state(asked)
     figure = ""
-    if found:
+    if found and found["each"]:
         figure = bars(found["each"], colour, law and law**0.5, "1: as wide as the scores say")
     elif trace:
         figure = bars(trace["each"], colour, law, "r of each coordinate; 1 for exact draws")

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.density import in_precision_of, log_densities
+from stein_core.diagnosis.regression import Direction, extremes, implied
 from stein_core.errors import short
 from stein_core.facts import Facts
 from stein_core.fitting import Fit
@@ -20,8 +21,6 @@ from stein_core.registry import METHODS, Registry
 from stein_core.types import Mode, Target
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
-LARGEST = 400  # coordinates, above which no matrix of them is made
-FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is none
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Finding:
         value: the number.
         expected: the number of exact draws.
         error: its standard error for exact draws; 0 for particles, which are no random draws.
-        wrong: whether the posterior should not be trusted as it is.
+        wrong: whether the posterior should not be trusted as it is; None if these draws do not allow an answer.
         sentence: what it means.
         each: the number of each coordinate, by name.
     """
@@ -56,7 +55,7 @@ class Finding:
     value: float
     expected: float
     error: float
-    wrong: bool
+    wrong: bool | None
     sentence: str
     each: Mapping[str, float] = field(default_factory=dict)
 
@@ -75,7 +74,7 @@ class Evidence:
         law_of_twice: the same with twice as many particles.
         rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
-        reference: (k, d) draws that are right, of a long run of NUTS say; or None.
+        reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
@@ -108,20 +107,58 @@ class Evidence:
         return self.draws.shape[1]
 
     @cached_property
-    def ess(self) -> float:
-        """Return the effective number of draws: the median over the coordinates; of particles their number."""
-        if self.chains == 0 or self.log_q is not None or self.n < 8 * self.chains:
-            return float(self.n)
-        import arviz  # not at the top: it takes a second
-
-        rows = self.draws.reshape(self.chains, -1, self.d)
-        return float(min(np.median([arviz.ess(rows[:, :, j]) for j in range(min(self.d, 50))]), self.n))
+    def which(self) -> np.ndarray:
+        """Return the number (n,) of each row among the distinct rows, in the order in which they appear."""
+        _, first, which = np.unique(self.draws, axis=0, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[which.ravel()]
 
     @cached_property
-    def trace(self) -> np.ndarray:
-        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1); its mean is the Stein trace r."""
-        apart = self.draws - self.draws.mean(axis=0)
-        return -np.sum(self.scores * apart, axis=0) / max(self.n - 1, 1)
+    def ess(self) -> float:
+        """Return the effective number of draws: the median over the coordinates; of particles their number.
+
+        It is at most the number of distinct rows: a row that is there 20 times, as after resampling, tells no more.
+        """
+        if self.chains == 0 or self.log_q is not None:
+            return float(self.n)
+        if self.n < 8 * self.chains:
+            return float(self.distinct)
+        return min(float(np.median(effective(self.rows[..., :50]))), float(self.distinct))
+
+    @property
+    def distinct(self) -> int:
+        """Return the number of different rows."""
+        return int(self.which.max() + 1)
+
+    @cached_property
+    def reference_quality(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the effective number of draws (d,) of the reference, and R-hat (d,) if it has several chains."""
+        chains, k, _ = self.reference.shape
+        ess = effective(self.reference) if k >= 8 else np.full(self.d, float(chains * k))
+        return np.fmin(ess, chains * k), disagreement(self.reference) if chains > 1 and k >= 8 else None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Return the draws (chains, n / chains, d)."""
+        return self.draws.reshape(max(self.chains, 1), -1, self.d)
+
+    @cached_property
+    def trace(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1) and its standard errors (d,), 0 for particles.
+
+        The mean of r_j is the Stein trace r.
+        """
+        each = -self.scores * (self.draws - self.draws.mean(axis=0))
+        error = np.maximum(each.std(axis=0), math.sqrt(2.0)) / math.sqrt(self.ess) * (self.chains > 0)
+        return each.sum(axis=0) / max(self.n - 1, 1), error
+
+    @cached_property
+    def directions(self) -> tuple[Direction, Direction] | None:
+        """Return the directions in which the draws are narrowest and widest beside their scores, see `extremes`.
+
+        The halves of the draws have no row in common, and follow one another in time: draws of a chain are related.
+        """
+        halves = None if self.chains == 0 else self.which < self.distinct // 2
+        return extremes(self.draws, self.scores, self.ess, halves)
 
     @cached_property
     def implied(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -151,31 +188,21 @@ class Evidence:
         return tuple(wider * np.std([each[i] for each in found], axis=0) for i in (0, 1))
 
 
-def implied(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return `Evidence.implied` of draws (n, d) and scores (n, d)."""
-    (n, d), mean = draws.shape, draws.mean(axis=0)
-    if n < d + 2 or d > LARGEST:
-        return None
-    unit = draws.std(axis=0, ddof=1)
-    if not (unit > 0).all():
-        return None
-    covariance = np.cov(draws.T / unit[:, None]).reshape(d, d)
-    values, vectors = np.linalg.eigh(covariance)
-    if values[0] < FLAT * values[-1]:
-        return None
-    root = unit[:, None] * vectors * np.sqrt(values)  # draws = mean + root y
-    y = (draws - mean) / unit @ vectors / np.sqrt(values)
-    slopes = -(scores @ root).T @ y / (n - 1)  # the identity for exact draws
-    values, vectors = np.linalg.eigh((slopes + slopes.T) / 2)
-    if values[0] <= 1e-7 * max(values[-1], 1e-300):  # not concave in some direction
-        return None
-    target = root @ (vectors / np.sqrt(values))  # target @ target^T: the implied covariance
-    sd = np.linalg.norm(target, axis=1)
-    shift = -target @ (target.T @ scores.mean(axis=0)) / sd
-    return np.sqrt(np.sum(root**2, axis=1)) / sd, shift
+def effective(chains: np.ndarray) -> np.ndarray:
+    """Return the effective number of draws (d,) of chains (chains, n, d)."""
+    import arviz  # not at the top: it takes a second
+
+    return np.array([float(arviz.ess(chains[:, :, j])) for j in range(chains.shape[-1])])
 
 
-def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
+def disagreement(chains: np.ndarray) -> np.ndarray:
+    """Return rank-normalised R-hat (d,) of chains (chains, n, d)."""
+    import arviz  # not at the top: it takes a second
+
+    return np.array([float(arviz.rhat(chains[:, :, j])) for j in range(chains.shape[-1])])
+
+
+def evidence_of(what: Any, target: Target | None, scores=None, particles: bool = False) -> Evidence:
     """Return the Evidence of a Fit, of draws with or without a target, or of an InferenceData.
 
     Args:
@@ -183,9 +210,10 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
             ArviZ's InferenceData.
         target: whose draws they are; None for a Fit, or if nobody knows.
         scores: of the draws, in their shape, if there is no target.
+        particles: whether the draws are particles, for example of SVGD, and no random draws. They have no noise.
 
     Raises:
-        ValueError: a shape that does not fit, a row that is not finite, or a site without values.
+        ValueError: a shape that does not fit, a row that is not finite, a site without values, or particles in chains.
     """
     if isinstance(what, Evidence):
         return what
@@ -197,19 +225,47 @@ def evidence_of(what: Any, target: Target | None, scores=None) -> Evidence:
         noisy = what.log_q is not None or what.target.minibatch is not None
         return Evidence(*known, rest=what.rest, noisy=noisy, modes=what.target.modes or None)
     draws, chains, named = _draws(what, target)
-    bad = np.flatnonzero(~np.isfinite(draws).all(axis=1))
-    if len(bad):
-        column = int(np.flatnonzero(~np.isfinite(draws[bad[0]]))[0])
-        raise ValueError(f"draws: row {bad[0]}, column {column} is {draws[bad[0], column]}; allowed: finite numbers.")
+    if particles and chains > 1:
+        raise ValueError(f"particles = True, but the draws are {chains} chains; allowed: particles (n, d).")
+    chains = 0 if particles else chains
+    check_finite("draws", draws)
     names = target.coordinates if target else named or tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
         return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
     if scores is not None:
-        scores = np.asarray(scores, float).reshape(-1, draws.shape[1])
-        if scores.shape != draws.shape:
-            raise ValueError(f"scores have shape {scores.shape}; allowed: that of the draws, {draws.shape}.")
+        scores, shape = np.asarray(scores, float), getattr(what, "shape", draws.shape)
+        if scores.shape not in (shape, draws.shape):
+            raise ValueError(f"scores have shape {scores.shape}; allowed: that of the draws, {shape}.")
+        scores = scores.reshape(draws.shape)
     return Evidence(draws, names, scores, None, None, chains)
+
+
+def check_finite(name: str, rows: np.ndarray) -> None:
+    """Raise a ValueError with the first place of rows (n, d) that is not finite."""
+    if len(bad := np.argwhere(~np.isfinite(rows))):
+        row, column = bad[0]
+        raise ValueError(f"{name}: row {row}, column {column} is {rows[row, column]}; allowed: finite numbers.")
+
+
+def reference_of(reference: Any, d: int) -> np.ndarray:
+    """Return a reference as (chains, k, d).
+
+    Args:
+        reference: (k, d) or (chains, k, d).
+        d: coordinates of the draws.
+
+    Raises:
+        ValueError: another shape, fewer than 4 rows, or a number that is not finite.
+    """
+    table = np.asarray(reference, float)
+    if table.ndim not in (2, 3) or table.shape[-1] != d or table.size < 4 * d:
+        raise ValueError(
+            f"reference has shape {table.shape}; allowed: (k, {d}) or (chains, k, {d}), as the draws have {d} "
+            "coordinates, and at least 4 rows."
+        )
+    check_finite("reference", table.reshape(-1, d))
+    return table.reshape(-1, *table.shape[-2:])
 
 
 def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE
+from stein_core.diagnosis import verdict
+from stein_core.diagnosis.checks import SHIFT, WIDE
 from stein_core.diagnosis.drawing import ALONE, CSS, questions
-from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of, reference_of
 from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.registry import METHODS
 from stein_core.types import Target
@@ -59,26 +60,13 @@ class Report:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether no check says that the posterior is wrong; None if nobody can tell."""
-        blind = self.evidence.scores is None and self.evidence.reference is None
-        return None if blind else not any(each.wrong for each in self.findings.values())
+        """Return whether no check says that the posterior is wrong; None if nobody can tell, or not all were made."""
+        return verdict.ok_of(self.evidence, self.findings)
 
     @property
     def verdict(self) -> str:
         """Return whether to trust the draws, and the worst that was found, in a sentence or two."""
-        if self.ok is None:
-            wrong = [each.sentence for each in self.findings.values() if each.wrong]
-            return " ".join(["Without scores nobody can tell whether these draws are right.", *wrong])
-        if self.ok:
-            return "No sign of a wrong location or width."
-        found = {name: each for name, each in self.findings.items() if each.wrong}
-        first = ("finite", "spread", "reference", "width", "location", "tails")
-        said = [found[name].sentence for name in first if name in found][:2]
-        said = said or [each.sentence for each in found.values()][:2]
-        width = next((found[name] for name in ("reference", "width", "stein_trace", "tails") if name in found), None)
-        width = width if width and not NARROW <= width.value <= WIDE else None
-        what = "not right" if width is None else "too narrow" if width.value < 1 else "too wide"
-        return f"These draws are {what}. {' '.join(said)}"
+        return verdict.said(self.evidence, self.findings)
 
     @property
     def note(self) -> str:
@@ -129,9 +117,10 @@ class Report:
 
     def _against(self) -> dict[str, Any] | None:
         """Return what `drawing.against` draws of the coordinates that are furthest from the reference."""
-        seen, other = self.evidence, self.evidence.reference
-        if other is None:
+        seen = self.evidence
+        if seen.reference is None:
             return None
+        other = seen.reference.reshape(-1, seen.d)
         with np.errstate(divide="ignore"):
             far = np.abs(np.log(seen.draws.std(axis=0) / other.std(axis=0))) / math.log(WIDE)
         far = np.maximum(far, np.abs(seen.draws.mean(axis=0) - other.mean(axis=0)) / other.std(axis=0) / SHIFT)
@@ -243,20 +232,25 @@ COLUMNS = {"sd ratio": "width", "shift": "location", "r": "stein_trace"}
 COLOUR = "#0072B2"  # of the bars
 
 
-def mark_of(name: str, wrong: bool) -> str:
-    """Return how a check ended, or a dash if it only tells a number."""
-    return "wrong" if wrong else "ok" if CHECKS[name].facts.judges else "–"
+def mark_of(name: str, wrong: bool | None) -> str:
+    """Return how a check ended: a question mark if it could not be made, a dash if it only tells a number."""
+    judged = {True: "wrong", False: "ok", None: "?"}
+    return judged[wrong] if CHECKS[name].facts.judges else "–"
 
 
-def diagnose(what: Any, target: Target | None = None, scores=None, reference=None) -> Report:
+def diagnose(
+    what: Any, target: Target | None = None, scores=None, reference=None, *, particles: bool = False
+) -> Report:
     """Check a fit, or draws.
 
     Args:
         what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model; or ArviZ's
             InferenceData.
-        target: whose draws they are, from `from_numpyro` say.
+        target: whose draws they are, for example from `from_numpyro`.
         scores: gradients of the log density at the draws, in their shape, if there is no target.
-        reference: (k, d) or (chains, k, d) draws that are right, from `reference.nuts` say.
+        reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`.
+        particles: whether the draws are particles of another tool, for example of SVGD. A particle is no random draw:
+            chance excuses nothing then.
 
     Returns:
         The Report. Without target, scores and reference it says that nobody can tell.
@@ -264,9 +258,9 @@ def diagnose(what: Any, target: Target | None = None, scores=None, reference=Non
     Raises:
         ValueError: a shape that does not fit, or a number that is not finite.
     """
-    seen = evidence_of(what, target, scores)
+    seen = evidence_of(what, target, scores, particles)
     if reference is not None:
-        seen = replace(seen, reference=np.asarray(reference, float).reshape(-1, seen.d))
+        seen = replace(seen, reference=reference_of(reference, seen.d))
     findings = {}
     for check in CHECKS.entries():
         if all(getattr(seen, need) is not None for need in check.facts.needs):

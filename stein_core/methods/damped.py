@@ -15,21 +15,22 @@ from stein_core.registry import KERNELS, METHODS, Registry
 DAMPINGS = Registry("damping rule")
 
 
-def predicted(profile, gamma):
-    """Return lambda = min(1, (f(1) - f'(1) / gamma) / f(0)), f(0) = 1. Ba et al. 2022, eq. 5.
+def predicted(profile, gamma, factor=1.0):
+    """Return lambda = min(1, (f(u) - u f'(u) / gamma) / f(0)), f(0) = 1, u = 1 / factor^2.
 
-    With this factor the law of `theory.simplex_variance` gives variance 1 for gamma = d / n > 1, rule `median`, alpha =
-    1.
+    With this lambda and bandwidth factor the law of `theory.simplex_variance` gives variance 1 for gamma = d / n > 1,
+    rule `median` and alpha = 1. Source: Ba et al. 2022, eq. 5, which has factor = 1.
     """
-    f, slope = jax.jvp(profile, (jnp.asarray(1.0),), (jnp.asarray(1.0),))
-    return jnp.minimum(1.0, f - slope / gamma)
+    u = jnp.asarray(factor, float) ** -2
+    f, scaled = jax.jvp(profile, (u,), (u,))
+    return jnp.minimum(1.0, f - scaled / gamma)
 
 
 @DAMPINGS.register("ba", label="Ba et al.", reference="Ba et al. 2022, eq. 5")
 def ba(problem, chosen):
     "The lambda of Ba et al., made for a standard normal and rule `median`; no damping for inner-product kernels."
     gamma = problem.d / problem.m
-    table = [1.0 if is_inner(e) else predicted(e.make, gamma) for e in KERNELS.entries()]
+    table = [1.0 if is_inner(e) else predicted(e.make, gamma, problem.factor) for e in KERNELS.entries()]
     return jnp.stack([jnp.asarray(value, float) for value in table])[problem.kernel.astype(jnp.int32)]
 
 
@@ -48,10 +49,10 @@ KNOBS = (
 
 def law(d, n, knobs):
     "The variance at the regular simplex with the damping's factor; NaN for a damping rule of somebody's own."
-    kernel, rule, alpha = (knobs[name] for name in ("kernel.name", "bandwidth.rule", "method.alpha"))
-    factors = {"ba": theory.damping(d / n, kernel), "free": knobs["method.lambda_"]}
-    factor = factors.get(knobs["method.damping"], math.nan)
-    return theory.simplex_variance(d, n, kernel, rule, alpha, damping=factor) if math.isfinite(factor) else math.nan
+    kernel, rule, factor = (knobs[name] for name in ("kernel.name", "bandwidth.rule", "bandwidth.factor"))
+    lambdas = {"ba": theory.damping(d / n, kernel, factor), "free": knobs["method.lambda_"]}
+    own = lambdas.get(knobs["method.damping"], math.nan)
+    return theory.simplex_variance(d, n, kernel, rule, knobs["method.alpha"], own, factor)
 
 
 @METHODS.register(

@@ -21,6 +21,7 @@ from stein_core.registry import METHODS
     functions=True,
     check=check,
     knobs=(ALPHA, PRIOR_KNOB, LINK, estimators.knob("function_estimator", "stein"), *schedules.knobs("none")),
+    least=schedules.least,
     noisy=lambda choices: choices.get("method.prior") in ("ssge", "moments"),
     colour=("#3A7600", "#DEEEA6"),
     marker="inverted_triangle",

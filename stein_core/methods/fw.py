@@ -25,6 +25,7 @@ from stein_core.registry import METHODS
     functions=True,
     check=check,
     knobs=(ALPHA, JACOBIAN, LINK, NOISE, *schedules.knobs("none")),
+    least=schedules.least,
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#9C3D10", "#FF9A66"),
     marker="diamond",

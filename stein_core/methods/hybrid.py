@@ -17,6 +17,7 @@ from stein_core.registry import METHODS
     functions=True,
     check=check,
     knobs=(ALPHA, JACOBIAN, LINK, NOISE, *schedules.knobs("none")),
+    least=schedules.least,
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#6A4C93", "#BDA0E8"),
     marker="circle_cross",

@@ -81,18 +81,20 @@ KNOBS = (
 
 def has_law(knobs) -> bool:
     "Whether these knobs are those of the exact laws."
-    chosen = knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.driving"]
-    return chosen == ("rbf", "median", "closed_form")
+    return (knobs["kernel.name"], knobs["method.driving"]) == ("rbf", "closed_form")
 
 
 def law(d, n, knobs):
     "The variance at the regular simplex, see `theory.mmd_variance`."
-    return theory.mmd_variance(d, n) if has_law(knobs) else math.nan
+    if not has_law(knobs):
+        return math.nan
+    return theory.mmd_variance(d, n, knobs["bandwidth.rule"], knobs["bandwidth.factor"])
 
 
 def limit(d, n, knobs):
-    "Ba et al. 2022, Prop. 7, with 1/(n-1)."
-    return theory.proposition_7(d, n) * n / (n - 1) if has_law(knobs) and n > 1 else math.nan
+    "Ba et al. 2022, Prop. 7, with 1/(n-1): for rule `median`, with any bandwidth factor."
+    holds = has_law(knobs) and knobs["bandwidth.rule"] == "median" and n > 1
+    return theory.proposition_7(d, n) * n / (n - 1) if holds else math.nan
 
 
 def exact_force(target, kernel):

@@ -12,13 +12,15 @@ ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsio
 
 def law(d, n, knobs):
     "The variance at the regular simplex, see `theory.simplex_variance`."
-    return theory.simplex_variance(d, n, knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.alpha"])
+    kernel, rule, factor = (knobs[name] for name in ("kernel.name", "bandwidth.rule", "bandwidth.factor"))
+    return theory.simplex_variance(d, n, kernel, rule, knobs["method.alpha"], factor=factor)
 
 
 def limit(d, n, knobs):
     "Ba et al. 2022, Cor. 6, for the IMQ kernel and rule `fixed`."
-    chosen = knobs["kernel.name"], knobs["bandwidth.rule"], knobs["method.alpha"]
-    return theory.corollary_6(d, n) if chosen == ("imq", "fixed", 1.0) else math.nan
+    if (knobs["kernel.name"], knobs["bandwidth.rule"]) != ("imq", "fixed"):
+        return math.nan
+    return theory.corollary_6(d, n, knobs["method.alpha"], knobs["bandwidth.factor"])
 
 
 @METHODS.register(

@@ -15,18 +15,22 @@ def law(d, n, knobs):
     """The variance at the regular simplex, where all pairs are at one u, kappa = f(u) and a = -n u f'(u) / d: SVGD's is
     alpha a / (1 - kappa), that of the other estimators follows from their matrices."""
     functions = theory.profile(knobs["kernel.name"])
-    u = theory.pair_argument(n, knobs["bandwidth.rule"], knobs["bandwidth.factor"])
-    if functions is None or u is None or not 2 <= n <= d + 1:
+    if functions is None or not 2 <= n <= d + 1:
         return np.nan
-    kappa, slope = functions[0](u), functions[1](u)
-    a, left = -knobs["method.alpha"] * n * u * slope / d, 1 - kappa + RIDGE
-    by = {
-        "kde": 1 / (1 + (n - 1) * kappa),
-        "sge": 1 / left,
-        "ssge": (1 - kappa) / left**2,
-        "stein": 1 / (1 - kappa),
-    }
-    return a * by.get(knobs["method.estimator"], np.nan)
+
+    def balance(u):
+        kappa, slope = functions[0](u), functions[1](u)
+        a, left = -n * u * slope / d, 1 - kappa + RIDGE
+        by = {
+            "kde": 1 / (1 + (n - 1) * kappa),
+            "sge": 1 / left,
+            "ssge": (1 - kappa) / left**2,
+            "stein": 1 / (1 - kappa),
+        }
+        return a * by.get(knobs["method.estimator"], np.nan)
+
+    rule, factor = knobs["bandwidth.rule"], knobs["bandwidth.factor"]
+    return theory.simplex_root(d, n, rule, factor, knobs["method.alpha"], balance)
 
 
 @METHODS.register(

@@ -1,11 +1,19 @@
 """w-SVGD: SVGD with an annealed attraction and noise."""
 
+import math
+
 from stein_core import schedules
 from stein_core.forces import Forces, flow, interact
+from stein_core.methods import svgd
 from stein_core.methods.svgd import ALPHA
 from stein_core.noises import KNOB as NOISE
 from stein_core.noises import shaken
 from stein_core.registry import METHODS
+
+
+def law(d, n, knobs):
+    "SVGD's law: every schedule ends as plain SVGD. NaN with noise."
+    return svgd.law(d, n, knobs) if knobs["method.added_noise"] == "none" else math.nan
 
 
 @METHODS.register(
@@ -15,6 +23,9 @@ from stein_core.registry import METHODS
     guides=("point",),
     knobs=(ALPHA, NOISE, *schedules.knobs("none")),
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
+    least=schedules.least,
+    law=law,
+    simplex=True,
     colour=("#006D77", "#6FD3E3"),
     marker="circle_x",
     ensemble=2,

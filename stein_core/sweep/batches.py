@@ -207,7 +207,7 @@ def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
     values = {k: [known[k].traced(r.knobs.get(k, known[k].default)) for r in recipes] for k in traced}
     facts = [METHODS[recipe.spec.method].facts for recipe in recipes]
     # A schedule has to end first, a chain to forget its start.
-    least = [f.least({k: v[i] for k, v in values.items()}) for i, f in enumerate(facts)]
+    least = [f.least({k: r.knobs.get(k, knob.default) for k, knob in known.items()}) for f, r in zip(facts, recipes)]
     knobs = {k: np.asarray(v, precision()) for k, v in values.items()}
     knobs["method"] = np.int32([stacked(r.spec).index(r.spec.method) for r in recipes])
     d = np.asarray([recipe.spec.dim for recipe in recipes], precision())

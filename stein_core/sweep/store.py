@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterable
 
 from stein_core.errors import short
 
+MAGIC = b"SQLite format 3\0"  # with which every SQLite file begins, unless it is empty
 PATIENCE = 30.0  # seconds to wait for another process that writes the store
 INSERT = """
 INSERT INTO rows VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET row = excluded.row
@@ -25,9 +26,12 @@ log = logging.getLogger(__name__)
 class Store:
     """The rows of sweeps in one SQLite file, safe for several threads and processes.
 
-    A damaged file is set aside under another name (`set_aside` says which), and a new one is begun.
-    Raises ValueError, naming the path, if the folder does not exist or the path is a folder, and
-    sqlite3.OperationalError where the file is read-only or another process has it locked for PATIENCE seconds.
+    A damaged SQLite file is set aside under another name (`set_aside` says which), and a new one is begun. Any other
+    file is left as it is.
+
+    Raises:
+        ValueError: names the path: the folder does not exist, the path is a folder or no SQLite file.
+        sqlite3.OperationalError: the file is read-only, or another process has it locked for PATIENCE seconds.
     """
 
     def __init__(self, path: str | Path):
@@ -39,6 +43,7 @@ class Store:
         if self.path.is_dir():
             raise ValueError(f"store = {short(path)!r} is a folder; allowed: a file in a folder that exists.")
         self._lock = threading.Lock()
+        self._refuse_others()
         try:
             self._open()
         except sqlite3.DatabaseError as error:
@@ -67,8 +72,19 @@ class Store:
     def _inode(self) -> int | None:
         return self.path.stat().st_ino if self.path.exists() else None
 
+    def _refuse_others(self):
+        """Raise ValueError if the file is there and is none of SQLite's: it may be a user's own."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                if file.read(len(MAGIC)) not in (b"", MAGIC):
+                    raise ValueError(
+                        f"store = {short(self.path)!r} is no SQLite file, and is left as it is; "
+                        "allowed: a store, or the name of a new file."
+                    )
+
     def _begin_anew(self):
         self._db.close()
+        self._refuse_others()
         if self._inode() == self._file:  # else another process has been here before
             self.set_aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
             for part in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+from scipy.stats import entropy
 
 AT_ONCE = 10  # networks whose outputs are computed at once
 
@@ -50,16 +51,13 @@ def classification(p: np.ndarray, labels: np.ndarray, bins: int = 100, weighted:
         labels: (k,) true classes.
         bins: of equal width for the calibration errors.
         weighted: whether the expected calibration error weighs each bin by its share; else all bins that are not
-            empty count alike, as in the code of the SMI paper.
+            empty count alike.
 
     Returns:
-        conf: mean of the largest probability. acc: accuracy. nll: mean of -log p(label). log mean: -log of the mean
-        p(label). brier: mean over rows of the sum over classes. ece, mce: mean and largest gap of accuracy and
-        confidence over the bins.
+        conf: mean of the largest probability. acc: accuracy. nll: mean of -log p(label). brier: mean over rows of the
+        sum over classes. ece, mce: mean and largest gap of accuracy and confidence over the bins.
     """
-    own, confidence = p[np.arange(len(labels)), labels], p.max(axis=1)
-    right = p.argmax(axis=1) == labels
-    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    confidence, right, bin_of = _binned(p, labels, bins)
     counts = np.bincount(bin_of, minlength=bins)
     full = counts > 0
     gaps = np.abs(np.bincount(bin_of, right - confidence, bins)[full]) / counts[full]
@@ -67,9 +65,42 @@ def classification(p: np.ndarray, labels: np.ndarray, bins: int = 100, weighted:
     return {
         "conf": float(confidence.mean()),
         "acc": float(right.mean()),
-        "nll": float(-np.mean(np.log(np.maximum(own, 1e-12)))),
-        "log mean": float(-np.log(np.mean(own))),
+        "nll": float(-np.mean(np.log(np.maximum(p[np.arange(len(labels)), labels], 1e-12)))),
         "brier": float(np.mean(np.sum((p - np.eye(p.shape[1])[labels]) ** 2, axis=1))),
         "ece": float(shares @ gaps),
         "mce": float(gaps.max()),
     }
+
+
+def classification_as_coded(p: np.ndarray, labels: np.ndarray, bins: int = 100) -> dict[str, float]:
+    """Return the numbers that the code of the SMI paper has under these names; its Brier score is the usual one.
+
+    It draws a label from each prediction. Accuracy compares that label with the true one, confidence is its
+    probability, and NLL minus the log of that: here their means over all labels that may be drawn. The calibration
+    errors are over all bins. By a slip of one index, the first of a run of empty bins has the gap of the next row, and
+    that row is missing in its own bin.
+
+    Args:
+        p: (k, c) probabilities.
+        labels: (k,) true classes.
+        bins: of equal width for the calibration errors.
+    """
+    confidence, right, bin_of = _binned(p, labels, bins)
+    order = np.argsort(confidence, kind="stable")
+    counts = np.bincount(bin_of, minlength=bins)
+    ends = np.cumsum(counts) - (counts > 0)  # the slip: an empty bin ends at the row after it
+    sums = np.cumsum((right - confidence)[order])[np.minimum(ends, len(labels) - 1)]
+    gaps = np.abs(np.diff(sums, prepend=0.0)) / np.maximum(counts, 1)
+    return {
+        "conf as coded": float(np.mean(np.sum(p**2, axis=1))),
+        "acc as coded": float(np.mean(p[np.arange(len(labels)), labels])),
+        "nll as coded": float(np.mean(entropy(p, axis=1))),
+        "ece as coded": float(gaps.mean()),
+        "mce as coded": float(gaps.max()),
+    }
+
+
+def _binned(p, labels, bins):
+    """Return the largest probabilities (k,), whether they are of the label (k,), and their bins (k,)."""
+    confidence = p.max(axis=1)
+    return confidence, p.argmax(axis=1) == labels, np.minimum((confidence * bins).astype(int), bins - 1)

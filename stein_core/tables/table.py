@@ -27,8 +27,6 @@ from stein_core.recipe import Recipe
 from stein_core.registry import Registry
 from stein_core.sweep.store import Store
 
-RESULTS = 1  # part of every key: to be raised when numbers of a table change
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -52,7 +50,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Return the hash that names its row in a store."""
-        plain = {**asdict(self), "cost": None, "results": RESULTS}
+        plain = {**asdict(self), "cost": None, "results": TABLES[self.table].facts.results}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
     def __getitem__(self, name: str) -> Any:
@@ -72,7 +70,8 @@ class Claim(NamedTuple):
         cells: the column of our cells; their row is `row`.
         metric: name of our number, or `A_STEP`: seconds a step of the fastest run, for others may have waited.
         note: what differs between the protocols, one sentence.
-        count: runs over which the published error is a standard deviation; 1 if it is a standard error.
+        count: runs over which the published error is a standard deviation; 1 if it is a standard error, 0 if it says
+            nothing of other runs. Then no difference is counted in errors.
         law: a closed form that stands in place of a published number.
     """
 
@@ -129,7 +128,8 @@ class TableFacts(Facts):
 
     run: cell -> numbers by name. claims: () -> what is compared. differs: sentences on what differs in the protocol.
     tests: rows -> sentences, or None: what is to be said of several columns together. figure: where the paper has one.
-    recipe: cell -> the run behind its numbers, or None if its method or target has no name.
+    recipe: cell -> the run behind its numbers, or None if its method or target has no name. results: part of every key,
+    to be raised when numbers of the table change.
     """
 
     run: Callable[[Cell], Mapping[str, float]]
@@ -138,6 +138,7 @@ class TableFacts(Facts):
     tests: Callable[[list[dict[str, Any]]], list[str]] | None = None
     figure: Figure | None = None
     recipe: Callable[[Cell], Recipe | None] = lambda cell: None
+    results: int = 1
 
 
 TABLES = Registry("table", TableFacts)
@@ -233,7 +234,7 @@ def compare(name: str, rows: Iterable[Mapping[str, Any]]) -> list[Comparison]:
 
 def _comparison(claim: Claim, rows: list[Mapping[str, Any]]) -> Comparison:
     value, spread = claim.table.value(*claim.at) if claim.table else (claim.law, None)
-    published_error = math.nan if spread is None else spread / math.sqrt(claim.count)
+    published_error = math.nan if spread is None or not claim.count else spread / math.sqrt(claim.count)
     if claim.metric == A_STEP:
         numbers = np.sort([row["seconds"] / dict(row["settings"])["steps"] for row in rows])[:1]
     else:

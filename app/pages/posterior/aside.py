@@ -32,7 +32,7 @@ ROW = {"margin": (2, 0), "sizing_mode": "stretch_width"}
 
 def verdict(shown: dict[str, Any]) -> str:
     """Return the verdict as HTML, with what NUTS says if it was asked."""
-    own = "" if shown["ok"] is not None else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
+    own = "" if "finite" in shown["findings"] else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
     note = f"<p><small>{html.escape(shown['note'])}</small></p>" * bool(shown.get("note"))
     return (
         f"<small>Verdict: {html.escape(shown['of'])}, {html.escape(shown['title'])}</small>"
@@ -65,7 +65,8 @@ def measured(one: dict[str, Any]) -> str:
         "took": f"{one['seconds']:.0f} s" if one.get("seconds") else "",
     }
     words = ", ".join(f"{name} {text}" for name, text in numbers.items() if text)
-    return f"{'right' if one['ok'] else 'not right'}: {words}" if words else "no numbers"
+    judged = {True: "right", False: "not right", None: "not all checked"}[one["ok"]]
+    return f"{judged}: {words}" if words else "no numbers"
 
 
 def _value(found, name, form=".2f", unit="") -> str:

@@ -15,6 +15,7 @@ CSS = """
 .prose .missed td { background: var(--mui-palette-mark-main); }
 .prose .scroll { overflow-x: auto; }
 """
+SAID = {True: "right", False: "wrong", None: "open"}
 
 
 def also(row) -> str:
@@ -34,7 +35,7 @@ def tables() -> str:
     measured = json.loads(path.read_text(encoding="utf-8"))
     rows = measured["rows"]
     wrong, fine = ([row for row in rows if row["wrong"] is so] for so in (True, False))
-    found, blamed = (sum(not row["ok"] for row in these) for these in (wrong, fine))
+    found, blamed = (sum(row["ok"] is False for row in these) for these in (wrong, fine))
     default = [row for row in rows if row["draws"] == "SMI (default)"]
     right = sum(row["mean error"] <= 0.1 and 0.9 <= row["least sd"] and row["most sd"] <= 1.1 for row in default)
     said = (
@@ -48,7 +49,7 @@ def tables() -> str:
         f"<tr{' class=missed' * (row['ok'] is row['wrong'])}><td>{html.escape(row['posterior'].partition('-')[2])}</td>"
         f"<td>{html.escape(row['draws'])}</td><td>{row['mean error']:.2f}</td><td>{row['least sd']:.2f}</td>"
         f"<td>{row['most sd']:.2f}</td><td>{'wrong' if row['wrong'] else 'right'}</td>"
-        f"<td>{'right' if row['ok'] else 'wrong'}</td><td>{row['seconds']:.1f}{also(row)}</td></tr>"
+        f"<td>{SAID[row['ok']]}</td><td>{row['seconds']:.1f}{also(row)}</td></tr>"
         for row in rows
     )
     head = "".join(

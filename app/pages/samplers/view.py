@@ -17,7 +17,7 @@ from stein_core import METHODS, Frame, Spec
 from stein_core.samples import shares, sliced_wasserstein
 from stein_core.spec import Options, target_at
 
-MEASURED = ("mmd", "ksd", "stein_trace", "marginal_variance", "force", "attraction", "repulsion")
+MEASURED = ("mmd", "ksd", "stein_trace", "sample_variance", "force", "attraction", "repulsion")
 EXACT = 2000  # exact draws that a sample is compared with
 DIRECTIONS = 32
 EVERY = 0.15  # seconds between two points of the figures

@@ -5,7 +5,7 @@ const BELOW = 196;  // pixels of a lecture under the panels: the transport and t
 const BARE = {left: 1, right: 1, top: 52, bottom: 1};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [contenteditable]";
 
-// Inverse of pack() in wave_stage.py.
+// Inverse of pack() in stage.py.
 function unpack(frame, k) {
   const [, row, step, count] = frame, panels = {};
   let o = 4;

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 
-from app.pages.references import CORRECTIONS, PAPERS
+from app.pages.notation.corrections import CORRECTIONS
+from app.pages.notation.papers import PAPERS
 from app.stage.setup import all_knobs
 from app.ui.text import Text, markdown_html
 from stein_core import (
