@@ -2,6 +2,7 @@
 tests."""
 
 import asyncio
+import os
 import sqlite3
 import time
 import weakref
@@ -60,12 +61,16 @@ def finished(coroutine, seconds=180):
         return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()
 
 
-def until(happened, seconds=180):
-    """Wait for it: what comes at once on a quiet machine may wait for a compile on a busy one."""
+PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180))  # seconds: a compile on a busy machine takes long
+
+
+def until(read, right=bool, seconds=PATIENCE, pause=0.01):
+    """Return what `read` gives, once it is right: `until(tab.step, lambda at: at > 3)`."""
     end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    while not right(found := read()):
+        assert time.monotonic() < end, f"still {found!r}"
+        time.sleep(pause)
+    return found
 
 
 @contextmanager

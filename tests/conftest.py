@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 from contextlib import contextmanager
 
 import jax
@@ -11,7 +12,7 @@ from checks import COMPILE, TRACE, lazy
 import stein_core
 from stein_core import steppers
 from stein_core.experiments import bands
-from stein_core.machine import single_thread_lapack
+from stein_core.machine import maps_used, single_thread_lapack
 from stein_core.registry import Registry
 from stein_core.sweep import batches
 
@@ -21,10 +22,10 @@ if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(19)  # the first process has the browser tests: a page that plays costs most while a test waits for it
 
 single_thread_lapack()
-if os.environ.get("STEINLAB_CACHE"):
-    stein_core.keep_compiled()
-else:
-    jax.config.update("jax_enable_compilation_cache", False)  # the user's cache folder is left alone
+if not os.environ.get("STEINLAB_CACHE"):  # for all processes of this run; the user's own folder is left alone
+    _folder = tempfile.TemporaryDirectory(prefix="steinlab-tests-")
+    os.environ["STEINLAB_CACHE"] = _folder.name
+stein_core.keep_compiled()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,16 +49,18 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
-    """Each module starts without the last one's programs: every compiled one takes memory maps, of which a process has
-    65,530 on Linux, and XLA crashes without a word when there are no more. And without what its lessons have
-    registered."""
+    """Each module starts without what the last one has registered. Programs are kept for the next modules, as long as
+    there is room: every compiled one takes memory maps, of which a process has 65,530 on Linux, and XLA crashes without
+    a word when there are no more."""
     registries = [each for each in vars(stein_core).values() if isinstance(each, Registry)]
     entries = [dict(registry._entries) for registry in registries]
     yield
     for registry, before in zip(registries, entries, strict=True):
         registry._entries = before
-    steppers._steppers.clear()
     lazy.cache_clear()
+    if maps_used() < 0.4:
+        return
+    steppers._steppers.clear()
     batches._compiled.cache_clear()
     bands._drawer.cache_clear()
     jax.clear_caches()

@@ -50,8 +50,10 @@ def assert_alone(recipe, result):
     assert frame.metrics["sample_variance"] > 0.2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("method, knobs", PADDED, ids=[m for m, _ in PADDED])
+@pytest.mark.parametrize(
+    "method, knobs",
+    [pytest.param(m, k, marks=pytest.mark.long if m == "smi" else pytest.mark.rare, id=m) for m, k in PADDED],
+)
 def test_a_run_of_a_batch_is_the_run_alone(method, knobs):
     """5 particles in 2 dimensions among 6 in 8: spare rows, padded coordinates and other runs change nothing. Langevin
     goes on for a short while: its rounding errors stay. (Others: the next test.)"""
@@ -62,7 +64,7 @@ def test_a_run_of_a_batch_is_the_run_alone(method, knobs):
     assert_alone(recipes[1], result)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program, with six particles in eight
     dimensions: each is the run alone."""
@@ -79,7 +81,7 @@ def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     assert annealed == pytest.approx(plain, rel=1e-3) and freely > 2 * plain and damped > 1.1 * undamped
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_in_a_batch_of_several_methods_each_is_measured_by_its_own_target_and_knobs():
     own = [("svgd", {}), ("annealed", {"method.horizon": 350})]
     recipes = [Recipe(spec_of(m, 41, "wave"), {**knobs, "method.particles": 4}) for m, knobs in own]

@@ -32,6 +32,7 @@ def opened(query):
         return Benchmarks(SimpleNamespace(frame=Frame(), go=lambda link: None), query)
 
 
+@pytest.mark.long
 def test_shipped_rows_are_cells_that_the_command_has_and_every_table_is_shown():
     for entry in TABLES.listed():
         rows = shipped(entry.name).rows

@@ -457,6 +457,7 @@ def test_as_a_process():
     assert right.returncode == 0 and json.loads(right.stdout)["steps"] == 10
 
 
+@pytest.mark.long
 def test_an_option_is_set_like_a_knob_and_a_wrong_one_has_the_nearest(run):
     few = ["run", "--target", "wave", "--method", "ensemble", "--steps", "2", "--json", "--set"]
     code, out, _ = run(*few, "target.width=8")

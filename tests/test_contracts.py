@@ -32,16 +32,8 @@ M = 5
 COUNT = {"method.particles": M}
 VARIANTS = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 POINTS = [v for v in VARIANTS if v[1] == "point"]
-# Among the quick tests: one method of each kind, and what differs most from it. The others are long ones.
-QUICK = [
-    ("svgd", "point"),
-    ("smi", "normal"),
-    ("smi", "full"),
-    ("mmd", "point"),
-    ("resampled", "point"),
-    ("wgd", "point"),
-]
-QUICK += [("vi", "normal"), ("ksivi", "normal"), ("fsvgd", "point")]
+QUICK = [("svgd", "point"), ("smi", "normal"), ("resampled", "point"), ("wgd", "point")]  # the others are long tests
+QUICK_TARGETS = ("gaussian", "correlated", "oring", "wave")
 NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
 
@@ -88,13 +80,16 @@ def test_method_gives_finite_frames_that_do_not_depend_on_how_the_run_is_cut(met
 
 
 SEVERAL = [v for v in VARIANTS if not METHODS[v[0]].facts.single]
+# Distances of many coordinates are a matrix product around a centre, whatever the method.
+MANY = [("svgd", "point", 20), ("smi", "normal", 20), ("smi", "full", 20)]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "method, guide, dim",
-    # Distances of many coordinates are a matrix product around a centre, whatever the method.
-    [(*each, 2) for each in SEVERAL] + [("svgd", "point", 20), ("smi", "normal", 20), ("smi", "full", 20)],
+    [
+        pytest.param(*each, marks=pytest.mark.long if each[:2] in QUICK and each[2] == 2 else pytest.mark.rare)
+        for each in [(*each, 2) for each in SEVERAL] + MANY
+    ],
 )
 def test_spare_rows_change_nothing(method, guide, dim):
     measure = method in ("svgd", "smi")  # diagnostics do not know the method
@@ -157,7 +152,14 @@ def test_knobs_at_both_ends_never_show_nan(method, guide):
 # ---------------------------------------------------------------- targets and optimisers
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in TARGETS.entries() if entry.facts.data is None])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(entry.name, marks=() if entry.name in QUICK_TARGETS else pytest.mark.long)
+        for entry in TARGETS.entries()
+        if entry.facts.data is None
+    ],
+)
 def test_target_runs_and_says_what_it_is(name):
     spec = Spec(name, method="map")
     target = target_of(spec)

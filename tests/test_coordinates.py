@@ -83,7 +83,7 @@ def test_a_target_without_a_name_has_the_option_if_its_covariance_is_known():
         Spec(replace(target, root=None, variance=None), options={"target.coordinates": "scaled"})
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_svgd_recovers_the_spread_of_a_regression_in_whitened_coordinates_only():
     """Inputs far from 0: intercept and slope are correlated by -0.999. The posterior is Gaussian and known."""
     draw = np.random.default_rng(0)
@@ -138,6 +138,7 @@ def test_every_kind_of_target_constrains_one_or_many(name):
         np.testing.assert_allclose(values[1], one[key], rtol=1e-5, err_msg=key)
 
 
+@pytest.mark.long
 def test_large_data_of_a_model_are_arguments_of_its_programs():
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(2, 5000)).astype(np.float32)

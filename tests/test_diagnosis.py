@@ -450,6 +450,7 @@ def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noq
         fit_of(recipe, np.zeros((10, 3)))
 
 
+@pytest.mark.long
 def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_would_give():
     gaussian = target_of(Spec("gaussian", dim=40, method="svgd"))
     made = {steps: fit(gaussian, method="svgd", particles=10, steps=steps, progress=False) for steps in (8, 2000)}
@@ -539,6 +540,7 @@ def test_the_discrepancy_is_told_with_its_warning_and_never_judges():
     assert "bootstrap" not in CHECKS["ksd"].make(points).sentence and "bootstrap" in found.sentence
 
 
+@pytest.mark.long
 def test_the_mean_force_on_guides_tells_a_run_at_its_end_from_one_that_has_begun():
     """One estimate is noise: of N(0, 1) in 2 dimensions it is as large at the end as on the way."""
     made = {steps: fit("gaussian", steps=steps, progress=False) for steps in (20, 2000)}

@@ -47,6 +47,7 @@ def log_densities(theta, locations, scales):
     return -0.5 * (standard**2).sum(-1) - np.log(scales).sum(-1) - 0.5 * D * np.log(2 * np.pi)
 
 
+@pytest.mark.long
 def test_effective_components_are_the_mutual_information_of_draw_and_guide():
     rng = np.random.default_rng(9)
     for spread in (0.2, 0.6, 20.0):

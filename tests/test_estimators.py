@@ -94,7 +94,7 @@ def test_a_kernel_of_features_is_svgd_with_the_composed_kernel():
         np.testing.assert_allclose(to_features.T @ found.repulse[one], repulse, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("noise, low, high", [("cholesky", 0.95, 1.05), ("elementwise", 1.5, 2.0)])
 def test_noise_with_the_cholesky_factor_samples_the_posterior(noise, low, high):
     """20 particles on N(0, 1): E[x^2] is 1 with the Cholesky factor and 1.5 to 2 with the square root of each entry."""

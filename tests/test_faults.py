@@ -61,7 +61,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_made(monkeypatch):
         check_memory(small)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts memory maps")
 def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compiled(monkeypatch):
     def programs() -> set[int]:

@@ -159,6 +159,7 @@ kept.Store._open = begin_full
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page, tmp_path, monkeypatch):
     (tmp_path / "full.py").write_text(FULL)
     monkeypatch.setattr(jobs, "files_of", lambda recipes: [str(tmp_path / "full.py")])
@@ -175,7 +176,7 @@ def test_a_full_disk_under_a_sweep_is_said_on_its_page_and_rows_are_kept(page, t
     assert len(jobs.store().rows()) > 0
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_clock_that_jumps_can_neither_hold_nor_hurry_anything(desk, page, monkeypatch):
     """The one on the wall, which is set forward, back, and by daylight saving."""
     real, ahead, left = time.time, 0.0, []
@@ -228,7 +229,7 @@ os._exit(0)  # as the server does
 """
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_no_large_package_is_imported_once_visitors_come():
     """Two threads that import parts of one package at the same time failed once in a while: Panel's look whether "" is
     a figure of HoloViews, while a lesson's first cell imported that."""

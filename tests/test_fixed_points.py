@@ -41,7 +41,7 @@ def test_the_total_variance_at_a_half_kernel_is_one_plus_alpha_log_two(alpha):
     np.testing.assert_allclose(point.variance, 1 + alpha * np.log(2), rtol=2e-5)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("knobs", [
     {},
     {"bandwidth.rule": "numpyro", "method.force_scale": "numpyro"},
@@ -117,7 +117,7 @@ def test_stability_is_that_of_the_whole_jacobian(dim, alphas):
     assert held == [point.stable for point in points] == [True, False]
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("rule, alpha, wide, narrow", [("median_log", 1.5, 1.59, 0.14), ("numpyro", 6.0, 1.61, 0.13)])
 def test_beyond_it_both_locations_go_to_the_centre(rule, alpha, wide, narrow):
     """From random starts: one guide is wide and the other narrow on one axis, both have the target's width across
@@ -132,7 +132,7 @@ def test_beyond_it_both_locations_go_to_the_centre(rule, alpha, wide, narrow):
         np.testing.assert_allclose(scales[:, 1 - axis], 1.0, atol=0.02)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_run_leaves_a_fixed_point_that_does_not_hold():
     knobs = {**TWO, "method.alpha": 10.0, "method.step_size": 0.2, "guide.width": 0.9}
     frames = collect(Recipe(replace(SPEC, draws=100), knobs), 3000, every=100)
@@ -177,7 +177,7 @@ def test_both_ends_of_every_slider_have_one(kernel, knobs):
     assert 0 <= point.location < 60 and 0.6 < point.scale < 1 + 1e-9
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_scale_constrained_twice_gives_one_guide_a_wrong_sd():
     spec = Spec("gaussian", dim=2, method="smi", guide="normal_twice", optimizer="sgd", draws=1000, capacity=8)
     locations, scales = ended({"method.particles": 1, "method.step_size": 0.1}, spec)
@@ -185,7 +185,7 @@ def test_a_scale_constrained_twice_gives_one_guide_a_wrong_sd():
     np.testing.assert_allclose(locations, 0.0, atol=0.03)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_scale_constrained_twice_brings_two_guides_to_the_centre():
     spec = Spec("gaussian", dim=2, method="smi", guide="normal_twice", optimizer="adam", draws=200, capacity=8)
     locations, scales = ended({"method.step_size": 0.05}, spec, 3000)

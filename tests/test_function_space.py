@@ -58,7 +58,8 @@ def composed(problem, x, m, used):
     return values.T @ scores / m, jnp.sum(slopes, axis=0) / m
 
 
-@pytest.mark.parametrize("large", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("large", [True, False])
 def test_fw_svgd_is_svgd_with_the_composed_kernel(large, monkeypatch):
     """To 1e-6 with the theory's Jacobian, formed or not."""
     monkeypatch.setattr(function_space, "LARGE", 10**9 if large else 0)
@@ -116,7 +117,7 @@ def test_a_kernel_that_reaches_nobody_is_the_ensemble():
         np.testing.assert_allclose(5 * (forces.attract + forces.repulse)[:5], alone.attract[:5], rtol=1e-9)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("kernel", ["imq", "linear"])
 def test_without_functions_all_of_them_are_svgd(kernel):
     """The coordinates are then the output, and the whole density the likelihood."""
@@ -188,6 +189,7 @@ def linear_target(count=12, p=2, noise=2.0):
     return target, covariance @ phi.T @ y / noise**2, covariance
 
 
+@pytest.mark.long
 def test_f_svgd_of_a_linear_model_is_the_exact_posterior():
     """The prior of functions is that of the weights, since there are more inputs than weights."""
     n = 100
@@ -229,7 +231,8 @@ def test_the_exact_posterior_of_the_regression_has_the_numbers_of_another_progra
     np.testing.assert_allclose(found, [0.282, 0.229, 0.813, 8.84, 0.921], rtol=5e-3)
 
 
-@pytest.mark.parametrize("name", ["gap_regression", pytest.param("ring_classes", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["gap_regression", "ring_classes"])
 def test_functions_say_what_the_density_says_and_a_mini_batch_is_unbiased(name):
     with jax.enable_x64(True):
         spec = Spec(name, options={"target.width": 3, "target.batch_size": 16})
@@ -248,6 +251,7 @@ def test_functions_say_what_the_density_says_and_a_mini_batch_is_unbiased(name):
         assert float(jnp.sum(of_rows.weights)) == pytest.approx(float(jnp.sum(rows.weights)))
 
 
+@pytest.mark.long
 def test_dragging_points_or_data_compiles_nothing(counted):
     stepper = lazy(Spec("gap_regression", method="fsvgd", capacity=4, options=SMALL))
     state = stepper.advance(stepper.reset(0, {}), {}, 1)
@@ -271,7 +275,7 @@ def test_a_choice_that_functions_do_not_have_is_refused():
     knobs_of(Spec("ring_classes", method="fw", capacity=4, options=SMALL), {"method.link": "softmax"})
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("prior", ["ssge", "moments", "none"])
 def test_each_prior_and_the_softmax_give_finite_forces_that_differ(prior):
     knobs = {"method.particles": 5}
@@ -359,7 +363,7 @@ def test_noisy_adam_is_no_sampler_and_psgld_is_biased(method, step_size, low, hi
     assert low < np.mean(seen) < high, np.mean(seen)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_f_svgd_of_the_regression_has_the_left_hand_spread_of_the_exact_process():
     """Within 15 % on [0, 1]; the deep ensemble is 2 to 4 times too narrow there."""
     x = np.linspace(0, 7, 141)

@@ -214,6 +214,6 @@ def test_a_session_goes_from_the_line_to_the_ring_and_back(training):
     session, frames, _ = training(FunctionSetup(methods=("fsvgd",), width=3, knobs=knobs))
     until(lambda: session.snapshot and session.snapshot.step > 5)
     session.apply(FunctionSetup(ring=True, methods=("fw",), width=3, knobs=knobs))
-    until(lambda: session.snapshot and isinstance(session.snapshot.methods.get("fw"), seen.Ring), 300)
+    until(lambda: session.snapshot and isinstance(session.snapshot.methods.get("fw"), seen.Ring), seconds=300)
     until(lambda: session.snapshot.step > 5)
     assert frames[-1][1] == 1 and 0 <= session.snapshot.methods["fw"].numbers["accuracy"] <= 1

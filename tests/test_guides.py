@@ -85,6 +85,7 @@ def test_padding_does_not_count(name):
     )
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("guide, options", [("full", {}), ("low_rank", {"guide.rank": 1})])
 def test_one_guide_with_correlations_is_exact_on_a_correlated_gaussian(guide, options):
     spec = Spec("correlated", 2, "smi", guide, draws=20, capacity=2, options=options)
@@ -95,6 +96,7 @@ def test_one_guide_with_correlations_is_exact_on_a_correlated_gaussian(guide, op
     assert rows(frame)[0, 8] == pytest.approx(0.8, abs=1e-3)
 
 
+@pytest.mark.rare
 def test_one_diagonal_guide_is_not():
     frame = collect(Recipe(Spec("correlated", 2, "smi", draws=1000, capacity=2), {"method.particles": 1}), 800)[-1]
     assert frame.metrics["covariance_error"] > 1

@@ -60,6 +60,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 REGISTRIES = (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS)
 IDS = [path.stem for path in NOTEBOOKS]
+COSTLY = ("06", "07", "09", "10", "11", "12", "13", "14")  # 20 to 60 seconds of processor each
 
 
 def cells_of(path, kind):
@@ -154,8 +155,13 @@ def test_the_largest_alpha_at_which_two_guides_stay_is_the_one_that_is_said():
         assert [two_guides(Spec("gaussian", dim, "smi"), side).stable for side in sides] == [True, False]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.rare if path.stem[:2] in COSTLY else pytest.mark.long, id=path.stem)
+        for path in NOTEBOOKS
+    ],
+)
 def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
     monkeypatch.setenv("STEINLAB_FAST", "1")
     namespace, shown, names = {"__name__": "__main__"}, 0, [list(registry) for registry in REGISTRIES]

@@ -268,7 +268,7 @@ def test_memory_of_thousands_of_particles_stays_with_the_process(kept):
     assert answer(KEPT.format(kept=kept)) == str(kept)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc's malloc")
 def test_memory_of_a_compilation_goes_back():
     assert float(answer(COMPILED)) < 20

@@ -14,7 +14,7 @@ from stein_core.sweep.stop import Stop
 PLATFORMS = ("cuda", "tpu")
 EVERY = [(method, guide) for method in METHODS for guide in METHODS[method].facts.guides]
 FIRST = [("svgd", "point")]
-SOME = [pytest.param(*each, marks=() if each in FIRST else pytest.mark.long) for each in EVERY]
+SOME = [pytest.param(*each, marks=() if each in FIRST else pytest.mark.rare) for each in EVERY]
 
 
 @pytest.mark.parametrize("method, guide", SOME)
@@ -22,7 +22,7 @@ def test_a_run_and_its_diagnostics_lower(method, guide):
     lower_all(Spec("correlated", method=method, guide=guide, draws=2, capacity=8, options=few(method)))
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize(
     "target, method, options",
     [
@@ -53,7 +53,7 @@ def test_a_target_of_rows_lowers():
     lower_all(Spec(target, method="svgd", capacity=8))
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("method", ["svgd", "smi"])
 def test_a_batch_lowers_as_one_program(method):
     spec, stop = Spec("gaussian", 3, method, draws=2, capacity=8), Stop()

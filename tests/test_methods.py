@@ -29,7 +29,7 @@ def settled(recipes, stop):
 # ---------------------------------------------------------------- SVGD and damped SVGD on N(0, I)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("method", ["svgd", "damped"])
 def test_fifty_particles_have_the_variance_of_ba_et_al(method):
     """Rule `median`: 1 / ((e-1) gamma), Ba et al. Cor. 4; damped: 1."""
@@ -45,7 +45,7 @@ def ended(spec, knobs, steps, changes=()):
     return collect(Recipe(spec, knobs, changes=changes), steps)[-1].metrics
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_imq_with_a_fixed_bandwidth_collapses_as_the_cube_root_of_the_dimension():
     """Ba et al. 2022, Cor. 6: v ~ d^(-1/3) at sigma = 1 and gamma = 2, with 50 and 100 particles."""
     knobs = {"kernel.name": "imq", "bandwidth.rule": "fixed"}
@@ -65,7 +65,7 @@ def test_imq_with_a_fixed_bandwidth_collapses_as_the_cube_root_of_the_dimension(
 MMD = Spec("gaussian", 1000, "mmd", capacity=8)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_mmd_descent_with_few_particles_is_proposition_7():
     """(n-1)/(n+1) in the 1/n form, for d -> infinity: at d = 1000 what is left is below 0.1%."""
     knobs = {"method.driving": "closed_form", "bandwidth.rule": "median"}
@@ -76,7 +76,7 @@ def test_mmd_descent_with_few_particles_is_proposition_7():
         assert metrics["marginal_variance"] == pytest.approx((n - 1) / (n + 1), rel=1e-3)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_mmd_descent_is_off_by_one_over_n():
     """n (1 - v) is 2n / (n+1) for d -> infinity, 1.75 in these 100 dimensions; SVGD's is 31."""
     knobs = {"method.driving": "closed_form", "bandwidth.rule": "median", "method.particles": 40}
@@ -85,7 +85,7 @@ def test_mmd_descent_is_off_by_one_over_n():
     assert 40 * (1 - metrics["marginal_variance"]) == pytest.approx(1.75, abs=0.05)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_only_the_log_derivative_with_fixed_samples_diverges():
     """Ba et al. 2022, fig. 2(b): 50 dimensions, start N(0, 0.2 I), 500 target samples; theory.mmd_variance is 0.955
     with all of the target."""
@@ -169,7 +169,7 @@ def test_rounds_are_those_of_the_algorithm():
             state = stepper.advance(state, knobs, 1)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_only_a_resampled_driving_force_undoes_the_collapse():
     """Ba et al. 2022, fig. 2(c), n = 20, step 0.5, start sd 0.45: with Ba's bandwidth both readings of the first line
     rise to about 0.9 and on (d = 10). In 40 dimensions the second line stays where SVGD is."""
@@ -191,7 +191,7 @@ def test_only_a_resampled_driving_force_undoes_the_collapse():
 # ---------------------------------------------------------------- SMI
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_one_guide_is_exact_in_every_dimension():
     specs = [Spec("gaussian", d, "smi", draws=1, capacity=1) for d in range(1, 101)]
     runs = settled([Recipe(spec, {"method.particles": 1}) for spec in specs], Stop(stages=1, noisy=490, most=490))
@@ -207,7 +207,7 @@ TABLE = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("force_scale", TABLE)
 def test_total_variance_of_smi_at_every_alpha(force_scale):
     table = TABLE[force_scale]

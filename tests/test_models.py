@@ -65,8 +65,13 @@ SUPPORTS = {  # of a few sites at once: name -> (distribution, size of its part 
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("group", SUPPORTS)
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(name, marks=pytest.mark.rare if name in ("flat", "matrices") else pytest.mark.long)
+        for name in SUPPORTS
+    ],
+)
 def test_density_and_values_on_every_support(group):
     """The density is NumPyro's own potential energy; values lie in the support and have the distribution's shape."""
     sites = dict(sorted(SUPPORTS[group]().items()))

@@ -65,6 +65,7 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert page.file.accept == ".npz,.csv,.nc"
 
 
+@pytest.mark.long
 def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_beside_it(page):
     rng = np.random.default_rng(0)
     spec = Spec("gaussian", 2, "svgd", capacity=32)

@@ -20,7 +20,7 @@ from stein_core.models import ModelWarning
 from stein_core.starts import Start
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.rare,
     pytest.mark.skipif(
         not folder().is_dir(), reason="STEIN_DATA is not set, or its folder has no posteriordb with reference draws"
     ),

@@ -10,15 +10,17 @@ import pytest
 from checks import few
 
 SCRIPT = """
-import json, sys
+import json, os, sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from stein_core import Recipe, Spec, collect, from_rows
+from stein_core import Recipe, Spec, collect, from_rows, keep_compiled
 from stein_core.experiments.bands import function_values
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.stop import Stop
 
+if os.environ.get("STEINLAB_CACHE"):
+    keep_compiled()
 found = {}
 for name, spec, knobs in json.loads(sys.argv[1]):
     recipe = Recipe(Spec(**spec), {"method.particles": 7, "method.step_size": 0.02, **knobs}, seed=3)
@@ -45,6 +47,7 @@ print(json.dumps(found))
 SMALL = {"capacity": 8, "draws": 2}
 # Methods whose exact draws come from JAX's own generator: it takes other bits for float64.
 OTHER_DRAWS = ("mmd",)
+SOME = ("svgd point", "smi normal", "langevin point", "wgd point", "vi normal", "gap fsvgd")
 
 
 def runs():
@@ -80,9 +83,16 @@ def computed(x64, wanted):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.long
-def test_float64_gives_the_answers_of_float32_to_rounding():
-    wanted = runs()
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(SOME, marks=pytest.mark.long, id="one of each kind"),
+        pytest.param(None, marks=pytest.mark.rare, id="all"),
+    ],
+)
+def test_float64_gives_the_answers_of_float32_to_rounding(names):
+    wanted = [run for run in runs() if names is None or run[0] in names]
+    assert names is None or len(wanted) == len(names)
     double, single = computed("1", wanted), computed("0", wanted)
     for name, _, _ in wanted:
         assert double[name]["type"] == "float64" and single[name]["type"] == "float32", name

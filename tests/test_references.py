@@ -184,7 +184,7 @@ def test_numpyro_svgd_force_is_ours():
     np.testing.assert_allclose(-loss["x_auto_loc"], force_of(stepper.look(state, knobs)), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_patched_numpyro_smi_force_is_ours_in_expectation():
     """Without its double constraint (see the xfail below), NumPyro's force is our `numpyro` scale's. Both are noisy:
     means over keys, five standard errors. Its parameters in our order: location, then u with sd = softplus(u)."""

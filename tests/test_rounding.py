@@ -47,6 +47,7 @@ def normal(n, d, seed=0):
     return np.float32(np.random.default_rng(seed).normal(size=(n, d)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [2, 17, 50])
 @pytest.mark.parametrize("spare", [1e5, -3e4])
 def test_spare_rows_far_away_change_nothing(d, spare):
@@ -97,7 +98,7 @@ def test_an_outlier_costs_the_others_no_digits(d):
             )
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_close_pairs_of_a_steep_kernel_are_exact():
     x = normal(256, 1)
     assert_forces(found(x, "laplace", capacity=256), x, "laplace", 1e-5)
@@ -105,7 +106,7 @@ def test_close_pairs_of_a_steep_kernel_are_exact():
     assert_forces(found(x, "laplace", capacity=256), x, "laplace", 1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_spare_guides_far_away_change_nothing():
     """SMI in 20 dimensions: log q of a draw is a matmul around a centre."""
     stepper = lazy(Spec("gaussian", 20, "smi", capacity=16))

@@ -76,7 +76,7 @@ def test_all_particles_and_draws_of_a_step_share_one_batch(method):
 
 
 OTHERS = [
-    pytest.param(name, marks=pytest.mark.long)
+    pytest.param(name, marks=pytest.mark.rare)
     for name in ("smi", "sgld", "langevin", "ensemble", "map", "vi", "annealed", "damped", "wgd", "stochastic")
 ]
 

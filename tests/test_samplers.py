@@ -217,7 +217,7 @@ def test_ksivi_finds_a_normal(seed):
     assert stats.kstest(standard[:, 0], "norm").statistic < 0.06
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("method, most", [("sivi", 0.03), ("sivi_sm", 0.03), ("uivi", 0.03), ("hksivi", 0.1)])
 def test_its_relatives_find_a_normal(method, most):
     assert divergence(trained(TARGET, method, 3000, 0, **{"method.step_size": 2e-3})) < most
@@ -348,7 +348,7 @@ def test_the_observations_of_the_diffusion_bind_its_path():
 # ---------------------------------------------------------------- what takes minutes
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("seed", range(3))
 def test_ksivi_reaches_the_floor_of_two_exact_samples(seed):
     """With annealing; without it one of three seeds stays on one ridge."""
@@ -357,7 +357,7 @@ def test_ksivi_reaches_the_floor_of_two_exact_samples(seed):
     assert distance < 2 * floor
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("seed", range(3))
 def test_annealed_ksivi_finds_both_modes(seed):
     """Without annealing the distance is 1.6."""
@@ -366,14 +366,14 @@ def test_annealed_ksivi_finds_both_modes(seed):
     assert distance < 2 * floor and abs((draws[:, 0] > 0).mean() - 0.5) < 0.03
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("seed", range(3))
 def test_ksivi_does_not_see_the_weight_of_a_far_mode(seed):
     draws = trained("unbalanced", "ksivi", 5000, seed, **{"method.annealing": 2500})
     assert (draws[:, 0] > 0).mean() > 0.97  # the truth is 0.9
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.skipif(data_file(WAVEFORM) is None, reason="STEIN_DATA has no waveform_lr.npz")
 @pytest.mark.parametrize("seed", range(3))
 def test_ksivi_on_the_waveform_posterior(seed):
@@ -381,7 +381,7 @@ def test_ksivi_on_the_waveform_posterior(seed):
     assert sliced_wasserstein(draws, waveform_reference(), power=1) < 0.15
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.skipif(data_file(WAVEFORM) is None, reason="STEIN_DATA has no waveform_lr.npz")
 @pytest.mark.parametrize("seed", range(3))
 def test_two_batches_reach_the_published_distance(seed):

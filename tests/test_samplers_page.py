@@ -32,6 +32,7 @@ def test_the_density_follows_the_knobs_of_its_target():
     assert sum(x > 0 for x in sides[1]) < sum(x < 0 for x in sides[1])
 
 
+@pytest.mark.long
 def test_the_tick_moves_with_the_weight_and_the_bars_do_not():
     spec = Spec("unbalanced", method="ksivi", capacity=8)
     stepper = Stepper(spec)

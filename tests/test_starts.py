@@ -49,7 +49,7 @@ def test_a_density_without_a_bound_starts_among_its_mass(schools):
     assert "short run of NUTS" in schools.note
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("method", ["svgd", "smi"])
 def test_runs_from_there_end_where_tau_is_sane(schools, method):
     """From the old start, log tau = -13.5, they ended at -12.1 and -11.5. The neck still draws point masses: after 300
@@ -277,7 +277,7 @@ POSTERIORS = {
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="STEIN_DATA names no folder with posteriordb's reference draws")
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_starts_among_the_reference_draws(name):
     with np.load(DATA / f"{name}.npz") as file:

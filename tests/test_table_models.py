@@ -219,6 +219,7 @@ def test_the_variants_are_told_on_the_splits_that_all_have():
     assert len(said) == 2 and not smi_uci.explained(rows[:5])
 
 
+@pytest.mark.rare
 def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
     target, counted = target_of(Spec("correlated", method="svgd")), []
     draws = nuts(target, chains=2, warmup=100, samples=200, gradients=counted)
@@ -227,7 +228,7 @@ def test_the_gradients_of_nuts_are_counted_with_its_warm_up():
 
 
 @DATA
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("method, model", [("svgd", "svgd"), ("smi", "smi")])
 def test_networks_run_in_float64_and_spare_particles_change_nothing(method, model):
     options = {"target.dataset": "yacht", "target.width": 3, "target.model": model}
@@ -243,6 +244,7 @@ def test_networks_run_in_float64_and_spare_particles_change_nothing(method, mode
     np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.long
 def test_a_semi_implicit_cell_says_how_far_its_draws_are_beside_two_exact_samples():
     """A sample that has hardly been trained is far from a target whose two exact samples are near each other."""
     cell = Cell("ksivi_toys", "x-shaped", "KSIVI (u-stat)", 0, (("draws", 16), ("steps", 20)))
@@ -264,6 +266,7 @@ def test_the_distance_in_a_box_is_that_of_the_draws_there():
     assert np.isnan(ksivi.boxed(away, [x], 3.0))
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("row, column", [("Student-t", "KSDD"), ("eight Gaussians", "SIVI")])
 def test_a_method_of_section_7_that_has_hardly_moved_is_far_beyond_the_floor(row, column, monkeypatch):
     monkeypatch.setattr(ksivi, "POINT_STEPS", 5)
@@ -292,7 +295,7 @@ def test_every_number_of_tables_2_6_and_7_has_its_claim():
     assert published("ksivi", "2").rows["KSIVI"] == published("ksivi", "7").rows["KSIVI (vanilla)"]
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_the_reference_of_the_diffusion_is_a_normal_regression_when_there_is_no_drift(monkeypatch):
     """Without drift the path is a Brownian motion: mean and variance are those of a normal regression."""
     monkeypatch.setattr(sampler_posteriors, "BETA", 0.0)
@@ -326,7 +329,7 @@ def test_the_link_of_a_cell_has_what_changes_on_the_way():
 
 
 @DATA
-@pytest.mark.long
+@pytest.mark.rare
 def test_the_score_in_its_critic_brings_sivi_sm_to_the_waveform_posterior():
     """After 10,000 steps of 0.001 from sigma 1 the paper has 0.12; without it SW1 is 29."""
     recipe = ksivi_posteriors.waveform_recipe(Cell("ksivi_waveform", "0.001", "SIVI-SM", 0))

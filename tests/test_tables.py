@@ -216,7 +216,7 @@ def test_errors_of_predictions():
 
 
 @DATA
-@pytest.mark.long
+@pytest.mark.rare
 def test_boston_comes_out_as_measured_before():
     """2.98 ± 0.19 over all splits after 2,000 steps; the first four splits have 2.46 ± 0.2 here."""
     cells = [cell for cell in TABLES["svgd_uci"].make(False) if cell.row == "Boston"][:4]

@@ -128,6 +128,7 @@ def test_only_the_first_of_many_coordinates_has_two_modes():
 STACKED = [name for name in TARGETS if TARGETS[name].facts.dim_step == 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STACKED)
 def test_stacked_shapes_are_independent_copies(name):
     one, three = target_of(Spec(name)), target_of(Spec(name, 6))

@@ -270,7 +270,7 @@ def test_recovery_point_of_rows():
     assert len(recovery(particles=(1, 2), seeds=2)) == 6
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_wide_network_fits_in_a_gigabyte():
     """h = 100, m = 5, L = 100, as the SMI paper runs it: the memory that one step adds to the process."""
     code = (

@@ -128,7 +128,7 @@ def test_settings_that_do_not_ship_train_from_scratch():
         assert first_step(replace(TRAINED, **change)) == 0, change
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_the_shipped_states_are_those_of_the_default_run():
     """Against a run of now, and against the ten seeds of the shipped sweep, which another program has computed."""
     assert recipes() == {method: recipe_of(method) for method in shown()}

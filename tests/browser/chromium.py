@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for the scripts here: pytest does it for tests
+
+from checks import PATIENCE, until  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-
-# Seconds: what comes at once on a quiet machine may wait for a compile on a busy one.
-PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180))
 
 # Until Bokeh is idle, Panel's template lays a sheet over the page that takes the clicks.
 UNCOVERED = """(() => { const sheet = document.getElementById('loader');
@@ -107,27 +108,26 @@ class Tab:
 
     def until_settled(self):
         """Wait until a paused picture has stopped changing."""
-        before = None
-        while before != (before := self.stage("frames")):
-            time.sleep(0.4)
+        self.at_rest(lambda: self.stage("frames"))
+
+    @staticmethod
+    def at_rest(read, still: float = 0.4):
+        """Return what `read` gives, once it gives the same twice, `still` seconds apart."""
+        before, now = None, read()
+        while now != before:
+            time.sleep(still)
+            before, now = now, read()
+        return now
 
     def clipboard(self, holds: str) -> str:
         """The user's clipboard, once it holds this text."""
-        for _ in range(10 * PATIENCE):
-            text = self.page.evaluate("navigator.clipboard.readText()")
-            if holds in text:
-                return text
-            time.sleep(0.1)
-        raise AssertionError(f"the clipboard holds {text!r}")
+        return until(lambda: self.page.evaluate("navigator.clipboard.readText()"), lambda text: holds in text)
 
     def until_changed(self, before: list, panel: int = 0) -> list:
         """Wait until the particles of a panel are not those any more; the new ones."""
-        for _ in range(10 * PATIENCE):
-            if self.rows(panel) != before:
-                self.until_settled()
-                return self.rows(panel)
-            time.sleep(0.1)
-        raise AssertionError("nothing has changed")
+        until(lambda: self.rows(panel), lambda rows: rows != before)
+        self.until_settled()
+        return self.rows(panel)
 
     def rows(self, panel: int = 0) -> list:
         return self.stage(f"particles({panel})")
@@ -148,6 +148,12 @@ class Tab:
         for _ in range(times):
             slider.press(keys)
 
+    def press_each_slider(self, key: str):
+        """Press a key on each slider that is to be seen, but on the two below the stage."""
+        for slider in self.page.locator("input[type=range]:visible").all():
+            if slider.get_attribute("aria-label") not in ("Rewind", "Steps per frame"):
+                slider.press(key)
+
     def unfold(self, *titles: str):
         """Open groups of the sidebar; without titles all that fold."""
         heads = self.page.locator(".MuiAccordionSummary-root:visible")
@@ -155,7 +161,8 @@ class Tab:
             head = heads.filter(has_text=title).first
             if head.get_attribute("aria-expanded") != "true":
                 head.click()
-        time.sleep(0.5)  # they slide open
+                until(lambda: head.get_attribute("aria-expanded") == "true")
+        self.at_rest(self.page.locator(".MuiAccordion-root").last.bounding_box)  # they slide open
 
     def pause(self):
         self.button("Pause").click()

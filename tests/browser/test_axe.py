@@ -4,23 +4,15 @@ import time
 from contextlib import closing
 
 import pytest
-from chromium import PATIENCE, UNCOVERED
+from checks import PATIENCE
+from chromium import UNCOVERED, Tab
+
+from app.shell import PAGES
 
 pytestmark = pytest.mark.browser
 
-PAGES = (
-    "index",
-    "lessons",
-    "particles",
-    "location",
-    "collapse",
-    "wave",
-    "functions",
-    "samplers",
-    "posterior",
-    "benchmarks",
-    "notation",
-)
+SIZE = """(() => { const size = node => [...node.querySelectorAll('*')].reduce(
+  (sum, one) => sum + 1 + (one.shadowRoot ? size(one.shadowRoot) : 0), 0); return size(document); })()"""
 
 
 def violations(page) -> list[str]:
@@ -44,21 +36,26 @@ def lasting(page, seconds: float = 30) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_stands_in_the_way(chromium, server, name):
+@pytest.fixture(scope="module")
+def page(chromium):
+    """One page of one context for all: a new one would load every script again."""
     with closing(chromium.new_context(viewport={"width": 1280, "height": 720})) as context:
         context.set_default_timeout(1000 * PATIENCE)
-        page = context.new_page()
-        page.goto(f"{server.url}?page={name}")
-        page.wait_for_function(UNCOVERED)
-        toggle = page.get_by_role("button", name="Toggle theme")
-        toggle.wait_for()
-        time.sleep(3)  # what comes late has come
-        assert lasting(page) == []
-        toggle.click()
-        page.wait_for_url("**theme=dark*")
-        page.mouse.move(5, 300)
-        assert lasting(page) == []
+        yield context.new_page()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_stands_in_the_way(page, server, name):
+    page.goto(f"{server.url}?page={name}&theme=default")
+    page.wait_for_function(UNCOVERED)
+    toggle = page.get_by_role("button", name="Toggle theme")
+    toggle.wait_for()
+    Tab.at_rest(lambda: page.evaluate(SIZE), still=1)  # what comes late has come
+    assert lasting(page) == []
+    toggle.click()
+    page.wait_for_url("**theme=dark*")
+    page.mouse.move(5, 300)
+    assert lasting(page) == []
 
 
 def test_axe_sees_what_is_wrong_and_looks_into_components(chromium):

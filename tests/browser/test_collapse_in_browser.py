@@ -6,7 +6,8 @@ import re
 import time
 
 import pytest
-from chromium import PATIENCE, Server, Tab, executable
+from checks import until
+from chromium import Server, Tab, executable
 from playwright.sync_api import expect
 
 from stein_core import cache_folder, keep_compiled
@@ -133,11 +134,12 @@ def test_a_click_on_a_point_opens_its_run(open_page):
     tab.button("Run 4 runs").click()
     tab.wait(f"({CHART})()?.points.length === 2")
     here = tab.page.get_by_text("You are here: SVGD on Gaussian, d = 8, n = 4, seed 0").first
-    end = time.monotonic() + PATIENCE
-    while not here.is_visible() and time.monotonic() < end:
+
+    def click():
         point = chart(tab)["points"][0]  # the chart may be laid out anew meanwhile: then the point is somewhere else
         tab.page.mouse.click(point["x"], point["y"])
-        time.sleep(1)
+
+    until(lambda: (click(), time.sleep(1), here.is_visible())[-1])
     slider = tab.page.locator("input[type=range]:visible").first
     slider.wait_for()
     says(tab, re.compile(r"^step \d,\d{3}"))  # the last one

@@ -1,7 +1,6 @@
 """The page "Function space" as a visitor uses it."""
 
 import csv
-import time
 from urllib.parse import parse_qs, urlparse
 from xml.etree import ElementTree
 
@@ -29,11 +28,8 @@ class Functions(Tab):
 
     def at(self, x, y=None, name="ensemble"):
         """The place of a point on the screen, or of a repulsion point on the axis, once the page has come to rest."""
-        before, place, height = None, [], "null" if y is None else y
-        while before != place:
-            before, place = place, self.page.evaluate(f"{HOOK}.at({x}, {height}, {name!r})")
-            time.sleep(0.0 if before == place else 0.3)
-        return place
+        height = "null" if y is None else y
+        return self.at_rest(lambda: self.page.evaluate(f"{HOOK}.at({x}, {height}, {name!r})"), still=0.3)
 
     def linked(self, field):
         return parse_qs(urlparse(self.page.url).query).get(field, [""])[0]

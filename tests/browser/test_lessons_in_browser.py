@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 import pytest
-from chromium import PATIENCE, Tab
+from checks import until
+from chromium import Tab
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -74,10 +75,7 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     expect(tab.page.get_by_role("button", name="trails").first).to_have_attribute("aria-pressed", "true")
     before = onward(tab).get_attribute("href")
     tab.slide("alpha", "ArrowRight", 3)
-    end = time.monotonic() + PATIENCE
-    while (link := onward(tab).get_attribute("href")) == before:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    link = until(lambda: onward(tab).get_attribute("href"), lambda link: link != before)
     assert "method.alpha" in link and "methods=svgd,map" in link
     next_idea(tab)
     at_idea(tab, "idea 2 of 4")

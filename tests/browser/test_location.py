@@ -110,10 +110,7 @@ def test_many_guides_on_a_bent_target_and_every_slider_is_heard(open_tab):
     assert tab.stage("count") == [15, 15, 15]
     tab.page.get_by_text("the target's is 1.75").first.wait_for()  # (1 + 2.5) / 2
     tab.unfold()
-    sliders = [s for s in tab.page.get_by_role("slider").all() if s.is_visible()]
-    for slider in sliders:
-        if slider.get_attribute("aria-label") not in ("Rewind", "Steps per frame"):
-            slider.press("ArrowRight")
+    tab.press_each_slider("ArrowRight")
     names = ["alpha", "particles", "step_size", "factor", "spread", "shift", "width"]
     tab.wait("[" + ",".join(f"'.{name}~'" for name in names) + "].every(n => location.search.includes(n))")
 

@@ -101,11 +101,9 @@ def test_every_slider_is_heard(open_tab):
     tab.until_settled()
     tab.unfold()
     sliders = tab.page.get_by_role("slider")
-    heard = [s.get_attribute("aria-label") for s in sliders.all()]
-    assert {"alpha", "particles", "horizon", "cycles", "power", "initial width (at Reset)"} <= set(heard)
-    for slider in sliders.all():
-        if slider.get_attribute("aria-label") not in ("Rewind", "Steps per frame"):
-            slider.press("ArrowRight")
+    wanted = {"alpha", "particles", "horizon", "cycles", "power", "initial width (at Reset)"}
+    until(lambda: wanted <= {slider.get_attribute("aria-label") for slider in sliders.all()})
+    tab.press_each_slider("ArrowRight")
     names = ["alpha", "particles", "step_size", "horizon", "cycles", "power", "factor", "spread", "shift", "width"]
     tab.wait("[" + ",".join(f"'.{name}~'" for name in names) + "].every(n => location.search.includes(n))")
 
@@ -208,6 +206,7 @@ def test_exports(open_tab, tmp_path):
         tab.button("Data as CSV").click()
     table = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert len(table) == 20
+    tab.until_settled()
     shown = np.array(tab.rows())
     np.testing.assert_allclose([float(row["location[0]"]) for row in table], shown[:, 0], rtol=1e-6)
 
@@ -322,8 +321,7 @@ def test_a_step_back_keeps_the_curves_so_far(open_tab):
     tab.page.locator("canvas.plot").first.hover()
     tab.page.keyboard.press("ArrowLeft")
     tab.wait(f"window.steinlab.step[0] < {at}")
-    time.sleep(0.5)  # curves are drawn ten times a second
-    columns = tab.page.locator("canvas.spark").nth(1).evaluate(COLUMNS)
+    columns = tab.at_rest(lambda: tab.page.locator("canvas.spark").nth(1).evaluate(COLUMNS))  # ten times a second
     assert columns > 0.4  # a gap at its beginning: it moves before metrics are compiled
     tab.page.keyboard.press("r")
     tab.wait("window.steinlab.step[0] === 0")

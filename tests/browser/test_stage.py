@@ -136,8 +136,7 @@ def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab, pag
     bar.wait_for(state="hidden")
     tab.page.wait_for_url("**lecture=on*")
     tab.wait(f"document.querySelector('body') && innerHeight > 0 && {small['width']} > 0")
-    tab.page.wait_for_timeout(1000)  # it is laid out once the bar is gone
-    large = stage.bounding_box()
+    large = tab.at_rest(stage.bounding_box)  # it is laid out once the bar is gone
     assert large["width"] > 1.2 * small["width"] and large["y"] + large["height"] <= 720
     assert tab.page.evaluate("document.documentElement.scrollHeight <= innerHeight + 8")
     sliders = [s.get_attribute("aria-label") for s in tab.page.get_by_role("slider").all() if s.is_visible()]
@@ -163,7 +162,7 @@ def test_read_outs_are_those_that_mean_something(open_tab):
     def labels(panel):
         return tab.page.locator(".outs").nth(panel).locator(".label").all_inner_texts()
 
-    alone, points, guides = (set(labels(p)) for p in range(3))
+    alone, points, guides = map(set, tab.at_rest(lambda: [labels(panel) for panel in range(3)]))
     assert {"variance", "total force"} <= alone and not alone & {
         "repulsion",
         "bandwidth",

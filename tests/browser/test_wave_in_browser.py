@@ -29,11 +29,7 @@ class Wave(Tab):
 
     def at(self, x, y, name="svgd", row=0):
         """The place of a data point on the screen, once the page above it has stopped moving."""
-        before, place = None, []
-        while before != place:
-            before, place = place, self.page.evaluate(f"window.steinwave.at({x}, {y}, {name!r}, {row})")
-            time.sleep(0.0 if before == place else 0.3)
-        return place
+        return self.at_rest(lambda: self.page.evaluate(f"window.steinwave.at({x}, {y}, {name!r}, {row})"), still=0.3)
 
     def linked(self, field):
         return parse_qs(urlparse(self.page.url).query).get(field, [""])[0]
@@ -186,7 +182,8 @@ def test_bad_text_is_refused_with_a_reason_and_good_text_is_shown(open_wave):
     tab.errors[:] = [
         error for error in tab.errors if "exceeds maximum file size" not in error
     ]  # the widget logs it too
-    assert len(tab.panel()["x"]) == 4 and tab.page.locator("img[src=x]").count() == 0
+    tab.until("p.x.length === 4")
+    assert tab.page.locator("img[src=x]").count() == 0
     tab.page.locator("input[type=file]").set_input_files(
         {"name": "a.csv", "mimeType": "text/csv", "buffer": b"x,y\n0.1,0.2\n"}
     )
