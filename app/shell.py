@@ -1,14 +1,14 @@
 """The frame around the pages: title, navigation, theme and address bar; and a message if the start fails."""
 
-import gc
 import html
 import logging
-import time
+from contextvars import Context
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 import panel as pn
 import panel_material_ui as pmui
+from tornado.ioloop import IOLoop
 
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
@@ -22,7 +22,8 @@ from app.pages.samplers.page import Samplers
 from app.pages.start import Index
 from app.pages.wave.page import WavePage
 from app.server.limits import LIMITS
-from app.server.memory import detach_busy, forget_page
+from app.server.loop import soon
+from app.server.memory import detach_busy, forget_page, keep_alive
 from app.server.patches import stay_local
 from app.server.streaming import FRAME_BUDGET
 from app.server.visitors import VISITORS
@@ -99,19 +100,20 @@ def build() -> pmui.Page | pmui.Alert:
     """Build the pages of one visitor, or a message if the server is full."""
     stay_local(pn.state.curdoc)
     pn.state.curdoc.template_variables.update(TOKENS)  # of frame.html
-    forget_page(pn.state.curdoc)
     if not VISITORS.admit(pn.state.curdoc):
         text = f"This server takes {LIMITS.sessions} visitors at a time. Reload the page in a few minutes."
         return pmui.Alert(text, severity="info", title="Full")
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
-    return Shell(query).frame
+    shell = Shell(query)
+    forget_page(pn.state.curdoc, shell)
+    return shell.frame
 
 
 class Shell:
     """Hold one visitor's pages. Each is built on its first visit and then kept; one is shown, the rest are hidden."""
 
     def __init__(self, query: dict[str, str]):
-        self.address, self.next_refresh = "", 0.0
+        self.address, self.later = "", soon(pn.state.curdoc)
         self.pages = {}
         self.columns = {}
         self.labels = {key: label for key, (label, _) in PAGES.items()}
@@ -156,18 +158,27 @@ class Shell:
 
     def start(self):
         """Show the first page. Panel drops changes until the document is loaded, so not before."""
-        gc.freeze()  # see `app.server.memory.Garbage`
+        keep_alive()
         self.pages[self.key].show()
         if self.unknown:
             pn.state.notifications.warning(self.unknown)  # it shows text, not markup
-        # Bokeh's callback, because Panel's sets `pn.state.busy` of the whole server each time.
-        pn.state.curdoc.add_periodic_callback(self.tick, 500)
+        self.wait()
+
+    def wait(self):
+        """Call `tick` in half a second, or later if many pages play, unless the page has ended.
+
+        A periodic callback of Bokeh's holds a reference to itself, and so the page after its end. Panel's also sets
+        `pn.state.busy` of the whole server each time.
+        """
+        pause = 0.5 * FRAME_BUDGET.crowding()
+        Context().run(IOLoop.current().call_later, pause, self.later, self.tick)  # this context refers to the page
 
     def tick(self):
-        """Refresh twice a second, or less often if many pages play."""
-        if time.monotonic() > self.next_refresh:
+        """Refresh what changes all the time."""
+        try:
             self.refresh()
-            self.next_refresh = time.monotonic() + 0.5 * FRAME_BUDGET.crowding() - 0.25
+        finally:
+            self.wait()
 
     def make(self, key: str, query: dict[str, str]):
         """Build a page and add it to the frame, hidden or not."""

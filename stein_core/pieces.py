@@ -15,8 +15,8 @@ _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)
 def in_pieces(rest: Callable[[], None]) -> Iterator[None]:
     """Let long computations of this library yield on this thread: they work in pieces of about PIECE seconds.
 
-    These are `Stepper.advance` and the search for a start in `from_numpyro`. Threads share one device. Without pieces
-    each thread would wait for all steps of another one. The numbers stay the same.
+    These are `Stepper.advance` and the search for a start in `from_numpyro`. `compile` rests before it begins. Threads
+    share one device. Without pieces each thread would wait for all steps of another one. The numbers stay the same.
 
     Args:
         rest: called after each piece; an exception that it raises ends the computation.

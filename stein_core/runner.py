@@ -79,6 +79,8 @@ class Stepper(Edits):
         }
         if not (wanted := wanted - self._prepared):
             return False
+        if rest := rest_of_this_thread():  # which ends here if nobody waits for the program any more
+            rest()
         before()
         state, knobs = self.reset(0, {}), self._arguments({})
         work = {

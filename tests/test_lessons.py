@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import holoviews as hv
 import numpy as np
@@ -19,7 +20,7 @@ from bokeh.models import DataRange1d, Line, LinearColorMapper, Plot
 from bokeh.plotting import figure
 from bokeh.themes import Theme
 
-from app.lesson import dials
+from app.lesson import dials, live_stage
 from app.lesson.around import bars, foot, listing
 from app.lesson.bokeh_update import remember, take_over
 from app.lesson.chart import IDLE, SHADES, Chart, control
@@ -39,9 +40,21 @@ from app.ui import link as links
 from app.ui.colours import look_of
 from app.ui.text import Text, markdown_html
 from app.ui.theme import TOKENS
-from stein_core import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Spec
+from stein_core import (
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    FORCE_SCALES,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
+    Spec,
+    Stepper,
+)
 from stein_core.cli.main import main
 from stein_core.fixed_points import two_guides
+from stein_core.pieces import in_pieces, rest_of_this_thread
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -591,3 +604,21 @@ def test_the_readme_fits_on_a_screen_or_two_and_what_it_links_to_is_there():
         if not any(part.startswith(".") for part in page.relative_to(ROOT).parts):
             for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
                 assert (page.parent / link).exists(), (page, link)
+
+
+def test_a_lesson_that_was_left_compiles_nothing_more(monkeypatch):
+    """The first program cannot be stopped; the second one, and those of cells and charts, never begin."""
+    begun = []
+
+    def compile_one(spec, measure):
+        begun.append(spec.method)
+        made.close()
+        with in_pieces(rest_of_this_thread()):
+            Stepper(spec).prepare()
+
+    monkeypatch.setattr(live_stage, "compile", compile_one)
+    compiled = Mock()
+    monkeypatch.setattr(Stepper, "reset", compiled)
+    made = stage(Setup("gaussian", ("svgd", "smi")))
+    made.prepare()
+    assert begun == ["svgd"] and not compiled.called

@@ -1,7 +1,5 @@
 """What a server allows its visitors, and how that is changed."""
 
-import asyncio
-import gc
 import os
 import re
 import subprocess
@@ -15,11 +13,10 @@ from types import SimpleNamespace
 import pytest
 from bokeh.document import Document
 from checks import finished
-from panel.io.state import set_curdoc
 
 from app import warm_up
 from app.pages.wave import session as wave_session
-from app.server import jobs, memory, visitors
+from app.server import jobs, visitors
 from app.server.limits import KNOWN, LIMITS, Limits
 from app.stage import scene, session, worker
 from app.stage.setup import Setup
@@ -228,45 +225,6 @@ def test_the_second_of_two_quick_clicks_starts_nothing(monkeypatch):
     nothing = JobBar("Compute", "steps", lambda: None, print)
     nothing._start(None)
     assert len(added) == 1 and not nothing.active
-
-
-class Knot:
-    """Nobody but a search for garbage frees it."""
-
-    def __init__(self):
-        self.itself = self
-
-
-@pytest.mark.parametrize(
-    "playing, ended, found", [(3, memory.Garbage.MOST - 1, False), (3, memory.Garbage.MOST, True), (0, 2, True)]
-)
-def test_what_is_frozen_is_looked_through_when_many_pages_have_ended_or_nobody_plays(
-    monkeypatch, playing, ended, found
-):
-    monkeypatch.setattr(memory.Garbage, "SOON", 0.02)
-    monkeypatch.setattr(memory.FRAME_BUDGET, "pages", lambda: playing)
-    garbage = memory.Garbage()
-    knot = Knot()
-    knot.page = Document()
-    left, its_page = weakref.ref(knot), weakref.ref(knot.page)
-    del knot
-
-    async def leave(count, seconds, page=lambda: None):
-        with set_curdoc(page()):  # as when Bokeh tells that its session has ended
-            for _ in range(count):
-                garbage.page_ended()
-        await asyncio.sleep(seconds)
-        return left() is None, its_page() is None  # now: what waits on this loop ends with it
-
-    try:
-        gc.freeze()
-        gc.collect()
-        assert left() is not None  # it is out of the search
-        finished(leave(1, 0))  # on a loop that ends before anything could be done
-        assert finished(leave(ended - 1, 0.5, its_page)) == (found, found)
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
 
 
 RESIDENT = """

@@ -1,5 +1,6 @@
 """The session without a browser."""
 
+import re
 import threading
 import time
 from dataclasses import replace
@@ -256,6 +257,21 @@ def test_the_last_choice_wins_while_compiling(desk):
     d.session.choose(target="ring")
     d.until(lambda: d.session.frames and d.session._run.setup.target == "ring")
     assert d.news["setup"].target == "ring" and d.news["scene"]["backgrounds"]
+
+
+def test_what_stood_still_goes_at_once_when_another_target_or_method_is_chosen(desk, monkeypatch):
+    d = desk(methods=("svgd",))
+    d.until(lambda: d.news.get("step", 0) > 0)
+    run = d.news["starting"]
+    d.session.reset()
+    d.until(lambda: d.news["starting"] > run and d.session.frames)
+    assert d.news["scene"]["cards"]  # the same picture
+    monkeypatch.setattr(session.SCENES, "submit", lambda *work: None)
+    for choice in ({"target": "banana"}, {"methods": ("svgd", "smi")}):
+        monkeypatch.setitem(d.news, "scene", {"cards": ["old"]})
+        d.session.choose(**choice)
+        d.until(lambda: d.news["scene"] == {})
+        d.until(lambda: re.fullmatch(r"compiling .*, about [0-9]+ s, once", d.news["status"]))
 
 
 def test_while_another_choice_compiles_no_step_of_the_last_run_is_told(desk, monkeypatch):

@@ -27,7 +27,7 @@ from bokeh.document.callbacks import invoke_with_curdoc
 from bokeh.document.events import ModelChangedEvent
 from bokeh.io import doc as current
 from bokeh.model import Model
-from bokeh.models import Div
+from bokeh.models import Div, Slider
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.server.connection import ServerConnection
@@ -167,6 +167,19 @@ def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
     assert "Traceback" in told()["traceback"], "app.server.patches.keep_tracebacks"
     keep_tracebacks()
     assert told() == {"text": "RuntimeError('no such thing')", "traceback": None}
+
+
+def test_a_destroyed_model_keeps_its_callbacks(monkeypatch):
+    def left() -> int:
+        slider = Slider(start=0, end=1, value=0, step=1)
+        slider.on_change("value", lambda attr, old, new: None)
+        slider.destroy()
+        return len(slider._callbacks)
+
+    monkeypatch.setattr(Model, "destroy", patches._destroy)
+    assert left(), "app.server.patches.destroy_callbacks"
+    patches.destroy_callbacks()
+    assert not left()
 
 
 async def sent_at_once() -> bool:

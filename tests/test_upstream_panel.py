@@ -151,7 +151,7 @@ def test_panel_searches_for_garbage_after_every_page(monkeypatch):
     document.destroy(None)
     for search in scheduled:
         search()
-    assert searched.called, "app.server.memory.Garbage"
+    assert searched.called, "app.server.patches.search_nothing"
 
 
 def alive(mend) -> bool:
@@ -169,7 +169,7 @@ def test_a_page_stays_subscribed_to_busy_for_ever():
     assert not alive(detach_busy)
 
 
-def known_after_its_session(mend) -> bool:
+async def known_after_its_session(mend) -> bool:
     """Whether Panel keeps anything of a page when its session ends."""
     document, before = Document(), set(pn.state._views)
     context = Mock(_document=document)
@@ -187,8 +187,8 @@ def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
-    assert known_after_its_session(lambda document: None), "app.server.memory.forget_page"
-    assert not known_after_its_session(forget_page)
+    assert finished(known_after_its_session(lambda document: None)), "app.server.memory.forget_page"
+    assert not finished(known_after_its_session(forget_page))
 
 
 def kept_by_busy_cleanup(begin) -> bool:

@@ -96,6 +96,8 @@ class Chart(Output):
             except Cancelled:
                 continue
             except Exception as error:
+                if self.closed:  # so is the lesson whose functions it calls
+                    continue
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             with self.lock:

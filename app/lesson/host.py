@@ -14,7 +14,7 @@ import panel as pn
 from bokeh.document import Document
 
 from app.server.loop import soon
-from app.server.memory import GARBAGE, forget_page
+from app.server.memory import forget_page
 
 
 @dataclass
@@ -84,9 +84,8 @@ def host_of_served(doc: Document) -> NotebookHost:
         _served.pop(doc, None)  # a weak dictionary keeps what its own values refer to
         for output in host.outputs:
             output.close()
-        GARBAGE.page_ended()
 
     host = NotebookHost(later)
     pn.state.on_session_destroyed(leave)
-    forget_page(doc)
+    forget_page(doc, host)
     return host

@@ -10,6 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.lesson.output import Output
+from app.server.background import while_wanted
 from app.server.streaming import Mailbox, Streamer
 from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
@@ -44,7 +45,7 @@ class LiveStage(Output):
                 if name not in known:
                     raise unknown(kind, name, known)
         drawn, later = DRAWN if marks is None else marks, self.host.later
-        self.quiet, self.link = False, ""
+        self.quiet, self.link, self.closed = False, "", False
         self.stage = Stage(
             on_message=self.on_message, marks=MARKS, show={name: name in drawn for name in MARKS}, embedded=True
         )
@@ -80,9 +81,10 @@ class LiveStage(Output):
     def prepare(self) -> None:
         """Compile the programs of the stage, on the calling thread."""
         specs = [self.setup.spec(method, capacity_of(self.setup)) for method in self.setup.methods]
-        self.view.scene(specs)
-        for spec in specs:
-            compile(spec, measure=self.view.measured)
+        with while_wanted(lambda: self.closed):
+            self.view.scene(specs)
+            for spec in specs:
+                compile(spec, measure=self.view.measured)
 
     def pause(self) -> None:
         if self.stage.scene:  # else no browser has shown it yet
@@ -99,6 +101,7 @@ class LiveStage(Output):
         self.stage.lit = force
 
     def close(self) -> None:
+        self.closed = True
         self.session.close()
 
     def on_message(self, message: dict) -> None:

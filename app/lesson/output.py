@@ -18,8 +18,11 @@ class Output(pn.Column):
     Attributes:
         host: the NotebookHost on which it was made.
         markdown: what Jupyter shows instead of the components, or "".
+        has_threads: threads may use it after it was closed, see `app.server.memory.dismantle`.
         dials: its sliders and selects by name, which numbers in the text can move.
     """
+
+    has_threads = True
 
     def __init__(self, *objects, **params):
         self.host = current_host()

@@ -115,6 +115,8 @@ class Reading:
         on_result: on_result(index, result) is called on the event loop when a code cell has run.
     """
 
+    has_threads = True  # see `app.server.memory.dismantle`
+
     def __init__(self, lesson: Lesson, host: NotebookHost, on_result: Callable[[int, Result], None]):
         self.lesson, self.host, self.on_result = lesson, host, on_result
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -136,6 +138,11 @@ class Reading:
         self._closed = True
         for output in self.host.outputs:
             output.close()
+        with self._lock:
+            if not self._running:  # what refers to itself: Python then frees it without a search for garbage
+                self._namespace.clear()
+                self.host.outputs.clear()
+                self.on_result = lambda index, result: None
 
     def _unwanted(self) -> bool:
         return self._closed or STOPPING.is_set()

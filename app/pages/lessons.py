@@ -18,6 +18,7 @@ from app.lesson.reader import Reader
 from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import UI_THROTTLE
 from app.server.loop import soon
+from app.server.memory import forget_parts
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.errors import short
@@ -153,6 +154,7 @@ class Lessons:
         """Show a lesson from its start."""
         if self.reading:
             self.reading.close()
+            forget_parts(self.reading, *self.blocks.values(), *self.screens.values())
         self.lesson, self.results, self.blocks, self.screens, self.shown = lesson, {}, {}, {}, 0
         self.cells.clear()
         host = NotebookHost(self.later, app="?", lesson=True)

@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Callable, Iterator
 
@@ -109,6 +109,18 @@ def background_work(unwanted: Callable[[], bool]) -> Iterator[None]:
             AT_WORK.release()
 
 
+@contextmanager
+def while_wanted(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Let what this thread computes or compiles end at its next piece when it is unwanted. No error is raised then."""
+
+    def check():
+        if unwanted():
+            raise Cancelled
+
+    with suppress(Cancelled), in_pieces(check):
+        yield
+
+
 def in_background(
     work: Callable[[], Any],
     tell: Callable[[Any], None],
@@ -143,20 +155,19 @@ class UiThrottle:
 
     def run(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
         """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
+        later(partial(self._work, later, call))
 
-        def work():
-            began = time.monotonic()
-            # Pages that a crowd of calls starves still play: the last second is too short to see them.
-            playing = FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED)
-            if began < self._free and playing and (loop := running()):
-                loop.call_later(self._free - began, later, work)
-                return
-            try:
-                call()
-            finally:
-                self._free = 2 * time.monotonic() - began
-
-        later(work)
+    def _work(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
+        began = time.monotonic()
+        # Pages that a crowd of calls starves still play: the last second is too short to see them.
+        playing = FRAME_BUDGET.pages(FRAME_BUDGET.REMEMBERED)
+        if began < self._free and playing and (loop := running()):
+            loop.call_later(self._free - began, self.run, later, call)
+            return
+        try:
+            call()
+        finally:
+            self._free = 2 * time.monotonic() - began
 
 
 def running() -> asyncio.AbstractEventLoop | None:

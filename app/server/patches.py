@@ -23,6 +23,7 @@ from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.server.views.ws import WSHandler
 from bokeh.util.warnings import BokehUserWarning
+from panel.io import document as io_document
 from panel.io import handlers, location
 from panel.io.server import ComponentResourceHandler
 from panel.reactive import Syncable
@@ -32,6 +33,7 @@ from tornado.websocket import WebSocketClosedError
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error, _create_patch = ErrorMessage.create.__func__, patch_doc.create.__func__
 _parse_url_path = ComponentResourceHandler.parse_url_path
+_destroy = Model.destroy
 _validate_absolute_path = StaticFileHandler.validate_absolute_path
 
 
@@ -155,6 +157,26 @@ def expect_null_bytes() -> None:
         return _validate_absolute_path(self, root, absolute_path)
 
     StaticFileHandler.validate_absolute_path = validate_absolute_path
+
+
+def search_nothing() -> None:
+    """Search the heap for no garbage when a page was closed. `app.server.memory.dismantle` leaves none."""
+
+    def _garbage_collect():
+        """Do nothing."""
+
+    io_document._garbage_collect = _garbage_collect
+
+
+def destroy_callbacks() -> None:
+    """Let the models of a closed page forget their callbacks and defaults with their values."""
+
+    def destroy(self):
+        _destroy(self)
+        for kept in (self._callbacks, self._event_callbacks, self._unstable_default_values):
+            kept.clear()
+
+    Model.destroy = destroy
 
 
 def leave_links_alone() -> None:
@@ -287,6 +309,18 @@ WORKAROUNDS = (
         "panel 1.9.4",
         "Panel imports, and so executes, whatever module a visitor names in /components/MODULE/...",
     ),
+    _here(
+        search_nothing,
+        "panel 1.9.4",
+        "Panel starts a full garbage collection five seconds after a page was closed, which freezes all pages.",
+        "https://github.com/holoviz/panel/pull/6518",
+    ),
+    _here(
+        destroy_callbacks,
+        "bokeh 3.9.2",
+        "The models of a closed page keep their callbacks, which refer to the page: only a full garbage collection "
+        "frees it.",
+    ),
     _here(expect_null_bytes, "tornado 6.6.1", "A file name with a null byte gives a traceback instead of a 404."),
     _here(
         expect_known_models,
@@ -321,12 +355,6 @@ WORKAROUNDS = (
         "app/server/loop.py Unbusy",
         "panel 1.9.4",
         "Each message of a browser sets `busy` for all visitors, a third of the time of an acknowledgement.",
-    ),
-    Workaround(
-        "app/server/memory.py Garbage",
-        "panel 1.9.4",
-        "Panel starts a full garbage collection five seconds after a page was closed, which freezes all pages.",
-        "https://github.com/holoviz/panel/pull/6518",
     ),
     Workaround(
         "app/server/memory.py detach_busy",

@@ -18,6 +18,8 @@ class Mailbox:
         deliver: called there with the merged dict, in order.
     """
 
+    has_threads = True  # see `app.server.memory.dismantle`
+
     def __init__(self, schedule: Callable[[Callable], None], deliver: Callable[[dict], None]):
         self._schedule, self._deliver = schedule, deliver
         self._lock = threading.Lock()
@@ -84,6 +86,8 @@ class Streamer:
     schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
     window: how many frames may be under way without an acknowledgement. budget: says how soon the next one may be made.
     """
+
+    has_threads = True  # see `app.server.memory.dismantle`
 
     def __init__(
         self,

@@ -6,7 +6,6 @@ import math
 import time
 
 from app.server.limits import LIMITS
-from app.server.memory import GARBAGE
 
 
 class Visitors:
@@ -33,12 +32,8 @@ class Visitors:
             return False
         key, self._last = id(document), time.monotonic()
         self._open.add(key)
-        document.on_session_destroyed(lambda context: self._end(key))
+        document.on_session_destroyed(lambda context: self._open.discard(key))
         return True
-
-    def _end(self, key: int) -> None:
-        self._open.discard(key)
-        GARBAGE.page_ended()
 
 
 VISITORS = Visitors()

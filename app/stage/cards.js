@@ -120,6 +120,13 @@ function paintHead(card, theme) {
   card.name.style.color = card.color;
 }
 
+function blankCard(card) {
+  card.ctx?.clearRect(0, 0, card.canvas.width, card.canvas.height);
+  card.painted = null;
+  card.canvas.ariaLabel = "";
+  for (const node of [card.icon, card.name, card.many, card.at]) node.textContent = "";
+}
+
 function showHead(card, panel) {
   const texts = {
     many: card.note ? "" : `${panel.count} ${card.particle}${panel.count === 1 ? "" : "s"} · `,

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from app.server.background import Threads
+from app.server.background import Threads, while_wanted
 from app.server.streaming import FRAME_BUDGET, Streamer
 from app.stage.run import Run
 from app.stage.worker import Pace, Worker
@@ -154,10 +154,11 @@ class Player(Worker):
             self._put(lambda: command(*arguments) if self._waits(ticket) else None)
 
         if self._waits(ticket):
-            try:
-                work(deliver)
-            except Exception as error:
-                deliver(_raise, error)
+            with while_wanted(lambda: not self._waits(ticket)):
+                try:
+                    work(deliver)
+                except Exception as error:
+                    deliver(_raise, error)
 
     def _waits(self, ticket: Any) -> bool:
         """Whether what was requested with this ticket is still wanted: another choice may have been made since."""

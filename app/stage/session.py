@@ -23,6 +23,7 @@ from app.stage.player import Player
 from app.stage.run import Run
 from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY
+from app.stage.waits import timed, waiting_for
 from stein_core import METHODS, Frame, Spec, Stepper, compile
 from stein_core.machine import check_memory
 from stein_core.recipe import EDITS
@@ -200,6 +201,8 @@ class Session(Player):
     def _start(self, setup: LiveSetup, playing: bool | None = None):
         for method in setup.methods:  # what is refused leaves the run that there is
             check_memory(setup.spec(method, capacity_of(setup)))
+        if self._begun and still_of(setup) != still_of(self._setup):
+            self._notify({"scene": {}})  # the old one would contradict what the page says now
         self._setup, self._deferred = setup, []
         self._run = None
         self._begun += 1
@@ -214,7 +217,7 @@ class Session(Player):
     def _compile(self, capacity: int):
         specs = [self._setup.spec(method, capacity) for method in self._setup.methods]
         ticket = self._ticket = object()
-        self._notify({"status": f"compiling {', '.join(METHODS[spec.method].label for spec in specs)} …"})
+        self._notify({"status": waiting_for(spec.method for spec in specs)})
         begun = []  # holds their Steppers until they are compiled
 
         def scene(deliver):
@@ -225,7 +228,11 @@ class Session(Player):
                 deliver(self._show_start, specs, [frame for _, frame in begun])
 
         def programs(deliver):
-            steppers = [compile(spec, measure=False) for spec in specs if self._waits(ticket)]
+            steppers = []
+            for spec in specs:
+                if self._waits(ticket):
+                    with timed(spec.method):
+                        steppers.append(compile(spec, measure=False))
             drawn.result()  # no particle over another target's contours
             begun.clear()
             deliver(self._ready, steppers)
@@ -271,6 +278,12 @@ class Session(Player):
         for method in self._setup.methods:
             if self._waits(ticket):
                 compile(self._setup.spec(method, CAPACITY), measure=self._view.measured)
+
+
+def still_of(setup: LiveSetup) -> list[tuple]:
+    """Return what stands still on the stage of a setup: titles and densities."""
+    specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
+    return [(spec.method, spec.target, spec.dim, spec.options_of("target")) for spec in specs]
 
 
 def capacity_of(setup: LiveSetup) -> int:

@@ -23,7 +23,10 @@ export function render({model, el}) {
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
     particles: p => table(panels[p].rows), arrows: p => table(cards[p].arrows)};
 
-  const waiting = on => [root, slot()].forEach(node => node?.classList.toggle("waiting", on));
+  const waiting = on => {
+    [root, slot()].forEach(node => node?.classList.toggle("waiting", on));
+    showTexts();
+  };
   const input = new Input(model, root, {
     at: p => ({map: cards[p].background.map, panel: panels[p], edit: cards[p].edit}),
     hovered: () => hover,
@@ -46,7 +49,7 @@ export function render({model, el}) {
 
   function rebuild() {
     const {scene} = model;
-    if (!scene.cards) return;
+    if (!scene.cards) return blank();
     const newKey = JSON.stringify([scene.cards, scene.backgrounds.map(b => [b.extent, b.labels])]);
     if (newKey !== key) buildCards();
     key = newKey;
@@ -54,6 +57,13 @@ export function render({model, el}) {
     waiting(false);
     cards.forEach((card, i) => { card.background = backgrounds[panels[i]?.background ?? scene.cards[i].background]; });
     layout();
+  }
+
+  // Another target or other methods come: what stood still is not true any more.
+  function blank() {
+    backgrounds = [];
+    key = "";
+    cards.forEach(blankCard);
   }
 
   // How high a panel is: all of the page is in view, if the window allows.
@@ -68,7 +78,7 @@ export function render({model, el}) {
 
   // Sizes every canvas and paints what stands still once, off screen.
   function layout() {
-    if (!cards.length || !root.clientWidth) return;
+    if (!backgrounds.length || !root.clientWidth) return;
     unit = model.lecture ? 2 : 1;
     const columns = root.clientWidth < 260 * cards.length ? 1 : cards.length;
     const width = Math.floor((root.clientWidth - GAP * (columns - 1)) / columns);  // whole pixels: a card between two is blurred
@@ -187,6 +197,7 @@ export function render({model, el}) {
   }
 
   function exportStage(kind) {
+    if (!backgrounds.length) return;
     const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + TITLE + LEGEND + 2 * GAP, now = look();
     unit = model.lecture ? 2 : 1;
     exportPicture(kind, width, height, ctx => {
@@ -256,7 +267,8 @@ export function render({model, el}) {
   }
 
   function showTexts() {
-    badge.textContent = model.status;
+    const quiet = cards.length && !root.classList.contains("waiting");
+    badge.textContent = model.status || (quiet || model.alarm ? "" : "getting ready …");
     banner.textContent = model.alarm;
     root.classList.toggle("dark", dark());
     root.classList.toggle("lecture", model.lecture);

@@ -17,7 +17,8 @@ from app.server.errors import note
 from app.server.streaming import Streamer
 from app.stage.player import Player
 from app.stage.run import MethodRun, Run
-from stein_core import METHODS, Spec, State, Stepper
+from app.stage.waits import timed, waiting_for
+from stein_core import Spec, State, Stepper
 
 log = logging.getLogger(__name__)
 
@@ -250,8 +251,7 @@ class Training(Player):
             if missing and self._awake:
                 self._ticket = keys[missing[0]]
                 self._submit(self.compilers, self._ticket, partial(self._compile, missing[0], self._setup))
-        labels = ", ".join(METHODS[name].label for name in missing)
-        self._notify({"status": f"compiling {labels} …" if missing else ""})
+        self._notify({"status": waiting_for(missing)})
 
     def _keys(self) -> dict[str, Key]:
         """Return the program that each method of the setup needs, what compiles quickly first."""
@@ -260,7 +260,8 @@ class Training(Player):
 
     def _compile(self, method: str, setup, deliver: Callable[..., None]):
         try:
-            stepper = self._prepared(setup.spec(method), setup, method)
+            with timed(method):
+                stepper = self._prepared(setup.spec(method), setup, method)
         except Exception as error:
             deliver(self._compiled, None, note(log, "compile", error))
         else:

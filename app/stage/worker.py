@@ -40,17 +40,20 @@ class Worker:
         on_news: called from the worker with a dict of news for the page.
     """
 
+    has_threads = True  # see `app.server.memory.dismantle`
+
     def __init__(self, streamer: Streamer, on_news: Callable[[dict], None]):
         self._streamer, self._notify = streamer, on_news
         self._commands: queue.SimpleQueue = queue.SimpleQueue()
         self._closed = self._playing = self._dirty = False  # _dirty: the frame is to be drawn again
         self._awake = True
-        self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
+        self._thread: threading.Thread | None = None
 
     def wake(self):
         """Go on after sleep(); the first time begin. Commands that came before wait in the queue."""
-        if self._thread.ident is None:
+        if self._thread is None:
             self._put(self._begin)
+            self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
             self._thread.start()
         else:
             self._put(self._sleep, False)
@@ -75,11 +78,15 @@ class Worker:
         """End the thread. A second call does nothing."""
         self._closed = True
         self._streamer.close()
-        self._put(lambda: None)
+        if self._thread is None:
+            self._forget()
+        else:
+            self._commands.put((int, ()))  # wakes it
 
     def _put(self, command, *arguments):
-        self._commands.put((command, arguments))
-        self._streamer.hurry()
+        if not self._closed:
+            self._commands.put((command, arguments))
+            self._streamer.hurry()
 
     def _sleep(self, on: bool):
         self._awake, self._dirty = not on, True
@@ -99,3 +106,8 @@ class Worker:
             except Exception as error:
                 failed, self._dirty = not commanded, False
                 self._failed(error)
+        self._forget()
+
+    def _forget(self):
+        """Drop what refers to this worker or its page: Python then frees both without a search for garbage."""
+        self._commands, self._notify = queue.SimpleQueue(), dict

@@ -27,6 +27,10 @@ FLAGS = (
 UNCOVERED = """(() => { const sheet = document.getElementById('loader');
   return !sheet || window.Bokeh?.index?.roots[0]?.is_idle && sheet.style.display === 'none'; })()"""
 
+# inside(document): all elements, those of components too.
+INSIDE = """const inside = root => [...root.querySelectorAll("*")].flatMap(
+  n => n.shadowRoot ? [n, ...inside(n.shadowRoot)] : [n]);"""
+
 KEEP_SOCKETS = """window.sockets = [];
 window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); window.sockets.push(this); } };"""
 

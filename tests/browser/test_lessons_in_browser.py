@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from checks import until
-from chromium import Tab
+from chromium import INSIDE, Tab
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -100,9 +100,11 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     tab.page.wait_for_url("**lesson=02&idea=1")
 
 
-OUTS = """() => { const inside = root => [...root.querySelectorAll("*")].flatMap(
-    n => n.shadowRoot ? [n, ...inside(n.shadowRoot)] : [n]);
+OUTS = (
+    f"() => {{ {INSIDE}"
+    + """
   return Math.max(...inside(document).filter(n => n.matches(".outs")).map(n => n.getBoundingClientRect().bottom)); }"""
+)
 
 
 @pytest.mark.parametrize("idea", ["01&idea=1", "04&idea=1"])

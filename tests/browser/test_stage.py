@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from chromium import ROOT
+from chromium import INSIDE, ROOT
 from playwright.sync_api import expect
 
 from app.ui.theme import TOKENS
@@ -124,9 +124,9 @@ LECTURES = {
 
 
 # The parts of the heads of a lecture that lie on each other or beyond the window.
-CROWDED = """() => {
-  const inside = root => [...root.querySelectorAll("*")].flatMap(
-    n => n.shadowRoot ? [n, ...inside(n.shadowRoot)] : [n]);
+CROWDED = (
+    f"() => {{ {INSIDE}"
+    + """
   const seen = inside(document)
     .filter(n => n.matches(".lecture .head > .name, .lecture .head > .icon, .lecture .read-out > *"))
     .map(n => [n.className, n.getBoundingClientRect()]).filter(([name, box]) => box.width && box.height);
@@ -136,6 +136,7 @@ CROWDED = """() => {
       .filter(([other, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)
       .map(([other]) => `${name} on ${other}`)]);
 }"""
+)
 
 
 @pytest.mark.parametrize("page", LECTURES)
@@ -277,16 +278,24 @@ def test_the_arrow_of_a_guide_at_rest_is_a_mean_over_hundreds_of_frames(chromium
 
 
 # What is on screen every few milliseconds: run, status, extent, and the step of the particles, null without any.
-WATCH = """() => {
+WATCH = (
+    f"() => {{ {INSIDE}"
+    + """
+  const stage = inside(document).find(node => node.matches(".stage"));
   const model = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]).find(m => m.starting !== undefined);
   const hook = window.steinlab, first = model.starting;
   window.watched = [];
+  window.titles = [];
   setInterval(() => {
     let step = null;
     try { step = hook.particles(0) && hook.step[0]; } catch { /* there are none */ }
     window.watched.push([model.starting - first, model.status, hook.extent(0), step]);
+    const names = [...stage.querySelectorAll(".head .name")].map(node => node.textContent);
+    window.titles.push([model.starting - first, names,
+      stage.querySelector(".badge").textContent, stage.classList.contains("waiting")]);
   }, 5);
 }"""
+)
 
 
 def test_while_a_program_compiles_its_contours_and_start_are_shown_and_nothing_of_the_run_before(open_tab):
@@ -303,6 +312,20 @@ def test_while_a_program_compiles_its_contours_and_start_are_shown_and_nothing_o
     assert not [each for each in after if each[1] == old and each[2] is not None]  # no particle on the old contours
     waiting = [(extent, step) for status, extent, step in after if status.startswith("compiling")]
     assert (new, 0) in waiting and {step for _, step in waiting} <= {None, 0}
+
+
+def test_no_stage_waits_without_a_word_or_under_the_title_of_another_method(open_tab):
+    draws = random.randrange(30, 900)  # no cache has its program
+    tab = open_tab(f"?target=ring&methods=smi&steps=40&draws={draws}")
+    stand(tab, 40)
+    tab.page.evaluate(WATCH)
+    tab.page.get_by_role("button", name="Lecture (P)").click()
+    tab.page.get_by_role("button", name="The next stop").click()  # SVGD and SMI
+    tab.wait("window.titles.at(-1)[0] > 0 && window.titles.at(-1)[1][0] === 'SVGD' && !window.titles.at(-1)[3]")
+    watched = [each for each in tab.page.evaluate("window.titles") if each[0] > 0]
+    assert {tuple(titles) for _, titles, _, _ in watched} <= {("",), ("", ""), ("SVGD", "SMI")}
+    assert [words for _, _, words, waits in watched if waits and "compiling" in words]
+    assert not [each for each in watched if each[3] and not each[2]]
 
 
 # Keep the frames that come, and hand one over again later.

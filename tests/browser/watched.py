@@ -20,6 +20,7 @@ from panel.command import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from app.server import memory  # noqa: E402
 from app.server.streaming import Streamer  # noqa: E402
 from app.stage.worker import Worker  # noqa: E402
 from stein_core import assembly, steppers  # noqa: E402
@@ -41,6 +42,34 @@ SESSIONS, RUNS, PROGRAMS, METERS = map(known, (ServerSession, Worker, steppers.S
 STREAMERS = known(Streamer)
 STALLED = set()  # pages whose picture has waited for the event loop for more than LATE seconds
 LATE = 20
+
+
+LONGEST = {"search": 0.0, "dismantling": 0.0}  # seconds
+
+
+def timed(name: str, call):
+    """Return the function, which notes in LONGEST how long it takes."""
+
+    def noted(*arguments):
+        began = time.perf_counter()
+        try:
+            return call(*arguments)
+        finally:
+            LONGEST[name] = max(LONGEST[name], time.perf_counter() - began)
+
+    return noted
+
+
+def note_search(phase: str, about: dict, began: list = [0.0]):  # noqa: B006
+    """Note how long the collector searches, except at the start."""
+    if phase == "start":
+        began[0] = time.perf_counter()
+    elif SESSIONS:
+        LONGEST["search"] = max(LONGEST["search"], time.perf_counter() - began[0])
+
+
+gc.callbacks.append(note_search)
+memory.dismantle = timed("dismantling", memory.dismantle)
 
 
 def alive(references: list[weakref.ref]) -> list:
@@ -92,6 +121,7 @@ def described(one) -> str:
 def count(*signal_and_frame):
     import panel as pn
 
+    longest = dict(LONGEST)
     gc.collect()
     gc.unfreeze()  # what is frozen counts too, and so does garbage that the server has left there
     found = {
@@ -103,6 +133,7 @@ def count(*signal_and_frame):
         "meters": len(alive(METERS)),
         "kept": len(steppers._steppers),
         "stalled": len(STALLED),
+        **longest,
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
     del runs
