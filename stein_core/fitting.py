@@ -225,7 +225,7 @@ def _keep_programs() -> None:
 
 def _target(model, arguments, keywords, seed) -> Target:
     if isinstance(model, str):
-        return target_of(Spec(TARGETS[model].name, method="svgd"))
+        return replace(target_of(Spec(TARGETS[model].name, method="svgd")), name=model)
     return model if isinstance(model, Target) else best_target(model, *arguments, seed=seed, **keywords)
 
 
@@ -296,7 +296,8 @@ def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | Non
             raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")
         draws, log_q = _draws(recipe, particles, seed)
     rest = None if step is None else _rest(recipe, particles, step)
-    return Fit(problem.target, draws, log_q, recipe, rest=rest)
+    target = replace(problem.target, name=problem.target.name or str(spec.target))
+    return Fit(target, draws, log_q, recipe, rest=rest, history=[] if step is None else [{"round": 1, "step": step}])
 
 
 def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:
