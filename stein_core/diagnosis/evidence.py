@@ -124,6 +124,13 @@ class Evidence:
             return float(self.distinct)
         return min(float(np.median(effective(self.rows[..., :50]))), float(self.distinct))
 
+    def effective_of(self, values: np.ndarray) -> float:
+        """Return the effective number of these values (n,), one for each draw: at most that of the draws."""
+        if self.chains == 0 or self.log_q is not None or self.n < 8 * self.chains:
+            return self.ess
+        found = float(effective(values.reshape(self.chains, -1, 1))[0])
+        return min(found, self.ess) if math.isfinite(found) else self.ess
+
     @property
     def distinct(self) -> int:
         """Return the number of different rows."""
