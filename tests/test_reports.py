@@ -112,3 +112,15 @@ def test_a_report_of_draws_from_elsewhere_says_what_was_handed_in(run, tmp_path)
 
 def gauss(theta):
     return -0.5 * jnp.sum(theta**2)
+
+
+def test_the_law_of_a_random_walk_on_a_standard_normal_is_told_of_no_other_density():
+    """Langevin with step size e on N(0, s^2) has the Stein trace 1 / (1 - e / (2 s^2)), by its autoregression."""
+    step, variance, x = 0.1, 0.25, np.random.default_rng(0).normal(size=40_000)
+    for _ in range(100):
+        x = x - step / variance * x + np.sqrt(2 * step) * np.random.default_rng(_).normal(size=40_000)
+    assert x.var() / variance == pytest.approx(1 / (1 - step / (2 * variance)), rel=0.03)  # 1.25, not 1.05
+    walk = diagnose(fit_of(Recipe(Spec("correlated", 2, "langevin", capacity=32)), X[:20, :2], step=70))
+    assert not np.isfinite(walk.evidence.law) and "count" not in walk.findings
+    few = diagnose(fit_of(Recipe(Spec("gaussian", 50, "svgd", capacity=32)), np.eye(50)[:20], step=70))
+    assert "By its law the Stein trace of 20 particles" in few.findings["count"].sentence

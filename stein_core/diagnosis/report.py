@@ -17,9 +17,10 @@ from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.diagnosis import verdict
 from stein_core.diagnosis.checks import SHIFT, WIDE
 from stein_core.diagnosis.drawing import ALONE, CSS, PAGE, questions
-from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of, reference_of
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
 from stein_core.diagnosis.figure import Picture, picture
 from stein_core.diagnosis.provenance import now, provenance
+from stein_core.diagnosis.reading import evidence_of, reference_of
 from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.registry import METHODS
 from stein_core.types import Target
