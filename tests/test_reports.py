@@ -124,3 +124,47 @@ def test_the_law_of_a_random_walk_on_a_standard_normal_is_told_of_no_other_densi
     assert not np.isfinite(walk.evidence.law) and "count" not in walk.findings
     few = diagnose(fit_of(Recipe(Spec("gaussian", 50, "svgd", capacity=32)), np.eye(50)[:20], step=70))
     assert "By its law the Stein trace of 20 particles" in few.findings["count"].sentence
+
+
+def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
+    import arviz
+
+    rng = np.random.default_rng(0)
+    draws, right = rng.normal(size=(1000, 2)), rng.normal(size=(4, 500, 2))
+    diverging = np.arange(500) < np.array([[3], [0], [4], [0]])
+    target = from_density(gauss, np.zeros(2), ("a", "b"))
+
+    def chains(x, stats=True):
+        named = {"a": x[..., 0], "b": x[..., 1]}
+        return arviz.from_dict(posterior=named, sample_stats={"diverging": diverging} if stats else None)
+
+    clean = diagnose(draws, target, reference=chains(0.5 * right, stats=False))
+    assert clean.ok is False and "times the sd of the reference" in clean.verdict  # without divergences it is believed
+    doubted = diagnose(draws, target, reference=chains(0.5 * right))
+    assert doubted.ok is None and doubted.findings["reference"].wrong is None
+    assert doubted.verdict.startswith("No fault was found") and "the reference has 7 divergences" in doubted.verdict
+    assert "7 of its draws ended a diverging trajectory" in str(doubted)
+    assert doubted.about["divergences of the reference"] == 7
+    agreed = diagnose(draws, target, reference=chains(right))
+    assert agreed.ok and "but the reference has 7 divergences" in agreed.verdict
+    narrow = diagnose(0.5 * draws, target, reference=chains(right))
+    assert narrow.ok is False and "too narrow" in narrow.verdict  # the scores say so, too
+
+
+@pytest.mark.long
+def test_nuts_counts_its_divergences():
+    from stein_core.diagnosis.reference import nuts
+
+    def funnel(theta):  # Neal's: trajectories diverge in its neck
+        return -0.5 * (theta[0] / 3) ** 2 - 0.5 * jnp.sum(theta[1:] ** 2) * jnp.exp(-theta[0]) - 4.5 * theta[0]
+
+    found = {
+        name: nuts(from_density(f, np.zeros(10)), warmup=200, samples=300) for name, f in (("f", funnel), ("g", gauss))
+    }
+    assert found["f"].diverging > 5 and found["g"].diverging == 0 and found["f"].shape == (4, 300, 10)
+    assert (
+        diagnose(np.array(found["g"][0]), scores=-np.array(found["g"][0]), reference=found["g"]).about[
+            "divergences of the reference"
+        ]
+        == 0
+    )

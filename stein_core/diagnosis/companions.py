@@ -89,7 +89,8 @@ def _small(seen: Evidence, lost) -> str:
 def reference(seen: Evidence) -> Finding:
     """Compare means and standard deviations with those of draws that are right, beside the Monte Carlo errors of both.
 
-    The error of an sd follows from the kurtosis of the reference, that of the draws' mean from their own sd.
+    The error of an sd follows from the kurtosis of the reference, that of the draws' mean from their own sd. A
+    reference with divergences blames nobody: it has missed what its trajectories could not reach.
     """
     ess, r_hat = seen.reference_quality
     if r_hat is not None and r_hat.max() > R_HAT:
@@ -110,7 +111,11 @@ def reference(seen: Evidence) -> Finding:
         f"far. The reference has {ess.min():.0f} effective draws"
     )
     text += "." if r_hat is None else f", and R-hat {r_hat.max():.3f} at most."
-    return Finding(value, 1.0, float(errors[1].max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+    blamed: bool | None = bool(wrong.any())
+    if seen.diverging:
+        text += f" {seen.diverging} of its draws ended a diverging trajectory, so it may be wrong itself."
+        blamed = None if blamed else False
+    return Finding(value, 1.0, float(errors[1].max()), blamed, text, dict(zip(seen.names, ratio.tolist())))
 
 
 @CHECKS.register(

@@ -69,6 +69,7 @@ class Evidence:
         rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
         reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
+        diverging: how many draws of the reference ended a diverging trajectory; None if nobody knows.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
@@ -83,6 +84,7 @@ class Evidence:
     rest: float | None = None
     noisy: bool = False
     reference: np.ndarray | None = None
+    diverging: int | None = None
     modes: tuple[Mode, ...] | None = None
 
     @property

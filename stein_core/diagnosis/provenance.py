@@ -54,6 +54,8 @@ def provenance(seen: Evidence, made: Fit | None, date: str) -> dict[str, Any]:
     if seen.reference is not None:
         chains, k, _ = seen.reference.shape
         facts["reference"] = f"{k:,} draws" if chains == 1 else f"{chains} chains of {k:,} draws"
+        if seen.diverging is not None:
+            facts["divergences of the reference"] = seen.diverging
     return facts | {"date": date, "versions": versions()}
 
 

@@ -64,16 +64,23 @@ def check_finite(name: str, rows: np.ndarray) -> None:
         raise ValueError(f"{name}: row {row}, column {column} is {rows[row, column]}; allowed: finite numbers.")
 
 
-def reference_of(reference: Any, d: int) -> np.ndarray:
-    """Return a reference as (chains, k, d).
+def reference_of(reference: Any, d: int, target: Target | None) -> tuple[np.ndarray, int | None]:
+    """Return a reference as (chains, k, d), and how many of its draws ended a diverging trajectory, if that is known.
 
     Args:
-        reference: (k, d) or (chains, k, d).
+        reference: (k, d) or (chains, k, d); of `reference.nuts`, which counts them; or ArviZ's InferenceData.
         d: coordinates of the draws.
+        target: whose draws they are, or None.
 
     Raises:
         ValueError: another shape, fewer than 4 rows, or a number that is not finite.
     """
+    diverging = getattr(reference, "diverging", None)
+    if hasattr(reference, "posterior"):
+        stats = getattr(reference, "sample_stats", {})
+        diverging = int(np.sum(stats["diverging"].values)) if "diverging" in stats else None
+        rows, chains, _ = _draws(reference, target)
+        reference = rows.reshape(chains, -1, rows.shape[1])
     table = np.asarray(reference, float)
     if table.ndim not in (2, 3) or table.shape[-1] != d or table.size < 4 * d:
         raise ValueError(
@@ -81,7 +88,7 @@ def reference_of(reference: Any, d: int) -> np.ndarray:
             "coordinates, and at least 4 rows."
         )
     check_finite("reference", table.reshape(-1, d))
-    return table.reshape(-1, *table.shape[-2:])
+    return table.reshape(-1, *table.shape[-2:]), diverging
 
 
 def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:

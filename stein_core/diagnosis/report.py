@@ -258,7 +258,8 @@ def diagnose(
             InferenceData.
         target: whose draws they are, for example from `from_numpyro`.
         scores: gradients of the log density at the draws, in their shape, if there is no target.
-        reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`.
+        reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`; or ArviZ's
+            InferenceData, whose divergences are counted.
         particles: whether the draws are particles of another tool, for example of SVGD. A particle is no random draw:
             chance excuses nothing then.
         name: what the report calls the draws, for example their file.
@@ -271,7 +272,9 @@ def diagnose(
     """
     seen = evidence_of(what, target, scores, particles)
     if reference is not None:
-        seen = replace(seen, reference=reference_of(reference, seen.d))
+        of = what.target if isinstance(what, Fit) else target
+        right, diverging = reference_of(reference, seen.d, of)
+        seen = replace(seen, reference=right, diverging=diverging)
     findings = {}
     for check in CHECKS.entries():
         if all(getattr(seen, need) is not None for need in check.facts.needs):

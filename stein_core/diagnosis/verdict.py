@@ -37,6 +37,8 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
         )
     if "k_hat" in findings and findings["k_hat"].value > K_HAT:
         parts.append(f"the weights disagree: k-hat is {findings['k_hat'].value:.2f}, above {K_HAT}")
+    if seen.diverging:
+        parts.append(f"the reference has {seen.diverging} divergences")
     if "modes" in findings and findings["modes"].value > 0:
         parts.append(f"modes with about {findings['modes'].value:.1%} of the mass have no draws")
     if missing:
