@@ -70,6 +70,7 @@ class Evidence:
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
         reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
         diverging: how many draws of the reference ended a diverging trajectory; None if nobody knows.
+        flat: along what the density does not fall, see `rays.flat_direction`; None if there is no target.
         modes: all that the search for the start has found, of `types.Mode`; or None.
     """
 
@@ -86,6 +87,7 @@ class Evidence:
     reference: np.ndarray | None = None
     diverging: int | None = None
     modes: tuple[Mode, ...] | None = None
+    flat: str | None = None
 
     @property
     def usable(self) -> np.ndarray | None:

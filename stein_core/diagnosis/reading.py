@@ -14,6 +14,7 @@ from stein_core.density import in_precision_of, log_densities
 from stein_core.diagnosis.evidence import Evidence
 from stein_core.errors import short
 from stein_core.fitting import Fit
+from stein_core.rays import flat_direction
 from stein_core.registry import METHODS
 from stein_core.types import Target
 
@@ -39,7 +40,8 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
         laws = [_law(what, times) if chains == 0 else math.nan for times in (1, 2)]
         known = what.draws, what.target.coordinates, found, log_p, what.log_q, chains, *laws
         noisy = what.log_q is not None or what.target.minibatch is not None
-        return Evidence(*known, rest=what.rest, noisy=noisy, modes=what.target.modes or None)
+        seen = {"modes": what.target.modes or None, "flat": flat_direction(what.target, found)}
+        return Evidence(*known, rest=what.rest, noisy=noisy, **seen)
     draws, chains, named = _draws(what, target)
     if particles and chains > 1:
         raise ValueError(f"particles = True, but the draws are {chains} chains; allowed: particles (n, d).")
@@ -48,7 +50,8 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
     names = target.coordinates if target else named or tuple(f"x{i + 1}" for i in range(draws.shape[1]))
     if target is not None:
         log_p, scores = log_densities(target, draws)
-        return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None)
+        flat = flat_direction(target, scores)
+        return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None, flat=flat)
     if scores is not None:
         scores, shape = np.asarray(scores, float), getattr(what, "shape", draws.shape)
         if scores.shape not in (shape, draws.shape):

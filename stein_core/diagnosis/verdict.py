@@ -28,6 +28,8 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
         sentences = [found.sentence for found in wrong.values()]
         return " ".join(["Without scores nobody can tell whether these draws are right.", *sentences])
     if wrong:
+        if "proper" in wrong:
+            return f"These draws cannot be right. {wrong['proper'].sentence}"
         order = sorted(wrong, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
         return f"These draws are {_fault(wrong)}. {' '.join(wrong[name].sentence for name in order[:SENTENCES])}"
     parts = []
