@@ -52,6 +52,7 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
         root=found.root,
         note=found.note,
         modes=found.modes,
+        name=getattr(log_density, "__name__", "").replace("<lambda>", ""),
     )
 
 

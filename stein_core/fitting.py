@@ -21,6 +21,7 @@ from stein_core.decentring import best_target
 from stein_core.density import in_precision_of, log_densities
 from stein_core.errors import short, unknown
 from stein_core.machine import keep_compiled
+from stein_core.rays import flat_direction, said
 from stein_core.recipe import Recipe
 from stein_core.registry import METHODS, TARGETS
 from stein_core.resting import force_left
@@ -34,10 +35,15 @@ MOST_DIMS = 2000  # coordinates, above which no covariance of them is made
 ROUNDS = 4  # of new coordinates, at most
 LOOKS = 20  # at the metrics, in a round
 FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
+OTHERWISE = "Try a smaller alpha, or other coordinates."
 DEFAULTS = {
     "svgd": {"method.particles": 100, "bandwidth.rule": "median"},
     "smi": {"method.particles": 20, "method.alpha": 0.05},
 }
+
+
+class Diverged(Exception):
+    """A run has particles that are not finite."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,11 @@ def fit(
             at = [number * steps // len(STEP_SIZES) for number in range(len(STEP_SIZES))]
             changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
             recipe = Recipe(spec, chosen, seed, changes)
-            frame, rest = _run(recipe, steps, history, number, tell)
+            try:
+                frame, rest = _run(recipe, steps, history, number, tell)
+            except Diverged as error:
+                along = flat_direction(target)
+                raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
             z, log_q = _draws(recipe, frame.particles, seed)
             if coordinates == "raw":
                 moved = False
@@ -225,7 +235,7 @@ def _keep_programs() -> None:
 
 def _target(model, arguments, keywords, seed) -> Target:
     if isinstance(model, str):
-        return target_of(Spec(TARGETS[model].name, method="svgd"))
+        return replace(target_of(Spec(TARGETS[model].name, method="svgd")), name=model)
     return model if isinstance(model, Target) else best_target(model, *arguments, seed=seed, **keywords)
 
 
@@ -257,7 +267,7 @@ def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable)
         frame = stepper.look(state, knobs, measure)
         history.append({"round": number, "step": goal, "step_size": knobs["method.step_size"], **frame.metrics})
         if not frame.finite or int(state.step) < goal:
-            raise ValueError(f"the run diverged at step {int(state.step)}; try a smaller alpha, or other coordinates.")
+            raise Diverged(f"the run diverged at step {int(state.step)}.")
         tell((number - 1) * steps + goal, number * steps)
     return frame, partial(force_left, stepper, state, knobs)
 
@@ -296,7 +306,8 @@ def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | Non
             raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")
         draws, log_q = _draws(recipe, particles, seed)
     rest = None if step is None else _rest(recipe, particles, step)
-    return Fit(problem.target, draws, log_q, recipe, rest=rest)
+    target = replace(problem.target, name=problem.target.name or str(spec.target))
+    return Fit(target, draws, log_q, recipe, rest=rest, history=[] if step is None else [{"round": 1, "step": step}])
 
 
 def _rest(recipe: Recipe, particles: np.ndarray, step: int) -> float | None:

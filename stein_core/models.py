@@ -192,6 +192,7 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         data=arrays or None,
         remake=remake,
         modes=start.modes,
+        name=_name(model),
         note=" ".join(text for text in (start.note, doubt) if text),
     )
     return target, sites

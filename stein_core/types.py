@@ -126,6 +126,7 @@ class Target:
         mode_centers: (k, d) centres of modes that lie apart, or None.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
         modes: local maxima that the search for the start has found, the highest first, if a normal fits there.
+        name: what reports call it, or "".
     """
 
     log_density: Callable[[Array], Array]
@@ -152,6 +153,7 @@ class Target:
     reference: np.ndarray | None = None
     note: str = ""
     modes: tuple[Mode, ...] = ()
+    name: str = ""
 
     @cached_property
     def entry(self) -> Entry:

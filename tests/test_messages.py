@@ -115,10 +115,11 @@ def test_messages_that_no_script_sends(said, tmp_path, caplog):
 def test_a_file_is_kept_up_to_the_limit_whatever_the_browser_sends():
     chosen, refused = [], []
     upload = Upload(chosen.append, refused.append)
-    part = {"status": "upload_event", "data": b"1,2\n" * 25_000}
+    part = {"status": "upload_event", "data": b"1,2\n" * 25_000, "name": "a.csv"}
     for parts in (2, LONGEST // len(part["data"]) + 3, 0):
         for _ in range(parts):
             upload._handle_msg(part)
         assert sum(map(len, upload.parts)) <= LONGEST
         upload._handle_msg({"status": "finished"})
+    assert upload.file == "a.csv"
     assert chosen == [2 * part["data"], b""] and len(refused) == 1 and f"{LIMITS.upload_mb} MB" in refused[0]

@@ -51,6 +51,43 @@ def npz(**arrays) -> bytes:
     return file.getvalue()
 
 
+def chosen(page, name, content):
+    """Send a file as a browser does."""
+    for message in ({"status": "upload_event", "data": content, "name": name}, {"status": "finished"}):
+        page.file._handle_msg(message)
+
+
+def test_the_later_of_two_uploads_is_the_one_that_is_shown_by_its_name(page):
+    theta = np.random.default_rng(0).normal(size=(500, 2))
+    chosen(page, "good.npz", npz(draws=theta, scores=-theta))
+    first = page.job
+    chosen(page, "narrow <2>.npz", narrow := npz(draws=0.5 * theta, scores=-0.5 * theta))
+    assert ended(page).shown["title"] == "narrow <2>.npz" and page.shown["ok"] is False and not page.error.visible
+    assert first.state == "cancelled" and page.shown["findings"]["width"]["value"] == pytest.approx(0.5, rel=0.05)
+    said = "Verdict on narrow &lt;2&gt;.npz: 500 draws of 2 coordinates, by their scores."
+    said += f" The file has {len(narrow) / 1000:.1f} kB."
+    assert said in page.verdict.html and page.numbers()["about"]["name"] == "narrow <2>.npz"
+    assert "narrow &lt;2&gt;.npz" in page.report and "good.npz" not in page.report + page.verdict.html
+    chosen(page, "bad.npz", b"PK\x03\x04 no archive")
+    assert ended(page).error.object.startswith("bad.npz: draws &#x27;bad.npz&#x27; is no .npz file")
+    assert said in page.verdict.html  # what is shown is still that of its file
+
+
+def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monkeypatch):
+    begun = []
+    monkeypatch.setattr("app.pages.posterior.page.JOBS", SimpleNamespace(add=begun.append, ahead=lambda job: 0))
+    theta = np.random.default_rng(0).normal(size=(40, 2))
+    page.fit()
+    for name in ("a.npz", "b.npz"):
+        chosen(page, name, npz(draws=theta, scores=-theta))
+    page.refresh()
+    assert begun == [page.job] and page.reading.object.endswith("Then b.npz")
+    page.job.state, page.job.error = "failed", "no memory"
+    page.refresh()
+    assert [job.title for job in begun[1:]] == ["b.npz"] and page.job is begun[1]
+    assert page.error.visible and "no memory" in page.error.object and page.reading.object == "Checking b.npz"
+
+
 def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
     theta = np.random.default_rng(0).normal(size=(400, 3))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
@@ -143,7 +180,7 @@ def test_a_bare_page_shows_an_example_that_gives_way_to_the_first_check():
         theta = np.random.default_rng(0).normal(size=(400, 3))
         page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
         assert page.shown is None and not page.aside.visible and "Is this posterior right?" in page.text.html
-        assert ended(page).shown["of"] == "uploaded draws" and not page.tried
+        assert ended(page).shown["way"] == "upload" and not page.tried
         again = PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "gausian"})
         assert again.shown is None and again.error.visible
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import panel_material_ui as pmui
 
 from app.server.limits import LIMITS
-from app.server.messages import CheckedMessages, one_of
+from app.server.messages import CheckedMessages, one_of, text
+from stein_core.errors import short
 
 LONGEST = 1_000_000 * LIMITS.upload_mb  # bytes of a file, or characters of pasted text, that are read
 
@@ -19,10 +20,13 @@ class Upload(CheckedMessages, pmui.FileInput):
         chosen: chosen(bytes) is called with the content.
         refused: refused(sentence) is called instead if the file was not read.
         accept: suffixes of the files that are offered.
+
+    Attributes:
+        file: the name of the last file.
     """
 
     schemas = (
-        {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes)},
+        {"status": one_of("upload_event"), "data": lambda data: isinstance(data, bytes), "name": text},
         {"status": one_of("initializing", "finished", "error")},
     )
 
@@ -31,12 +35,13 @@ class Upload(CheckedMessages, pmui.FileInput):
     ):
         super().__init__(accept=accept, max_file_size=LONGEST, multiple=False, **params)
         self.chosen, self.refused = chosen, refused
-        self.parts, self.received = [], 0
+        self.parts, self.received, self.file = [], 0, ""
 
     def handle_message(self, data) -> None:
         status = data["status"]
         if status == "upload_event":
             self.received += len(data["data"])
+            self.file = short(data["name"])
             if self.received <= LONGEST:
                 self.parts.append(data["data"])
             return

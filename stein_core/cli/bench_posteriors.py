@@ -17,7 +17,7 @@ import numpy as np
 from stein_core.cli.commands import check_out
 from stein_core.decentring import best_target
 from stein_core.diagnosis import Evidence, diagnose
-from stein_core.diagnosis.evidence import evidence_of
+from stein_core.diagnosis.reading import evidence_of
 from stein_core.diagnosis.reference import CHAINS, SAMPLES, WARMUP, nuts
 from stein_core.errors import short, unknown
 from stein_core.experiments.posteriordb import CENTRED, POSTERIORS, posterior

@@ -6,6 +6,8 @@ import json
 import sys
 import time
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -52,6 +54,7 @@ def add_posterior(commands) -> None:
         "draws", metavar="FILE", help=".npz or .csv with `draws` (n, d), or an array for each site; or ArviZ's .nc"
     )
     checked.add_argument("--model", **shared)
+    checked.add_argument("--name", default="", help="what the report calls the draws; by default their file")
     checked.add_argument("--particles", action="store_true", help="they are particles, no random draws")
     for parser in (made, checked):
         parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
@@ -115,9 +118,10 @@ def diagnose_draws(options) -> int:
             step = int(found["step"]) if "step" in found else None
             what = fit_of(_recipe(options), found["particles"], options.seed, step)
             reference, further = _reference(options, what.target)
-            return _report(options, diagnose(what, reference=reference), further)
+            return _report(options, diagnose(what, reference=reference, name=options.name), further)
     reference, further = _reference(options, target)
-    return _report(options, diagnose(what, target, scores, reference, particles=options.particles), further)
+    known = {"particles": options.particles, "name": options.name or Path(options.draws).name}
+    return _report(options, diagnose(what, target, scores, reference, **known), further)
 
 
 def _check_out(options) -> None:
@@ -145,14 +149,15 @@ def _target(options, make=from_numpyro) -> Target:
     elif _is_recipe(options):
         recipe = _recipe(options)
         with jax.enable_x64():
-            return problem_of(recipe.spec, target_of(recipe.spec), arguments_of(recipe.knobs)).target
+            found = problem_of(recipe.spec, target_of(recipe.spec), arguments_of(recipe.knobs)).target
+            return replace(found, name=str(recipe.spec.target))
     elif ":" in options.model:
         model = model_of(options.model)
     elif options.model.endswith(".py"):
         raise without_name(options.model)
     else:
         with jax.enable_x64():
-            return target_of(Spec(TARGETS[options.model].name, method="svgd"))
+            return replace(target_of(Spec(TARGETS[options.model].name, method="svgd")), name=options.model)
     with warnings.catch_warnings(record=True) as caught, jax.enable_x64():
         warnings.simplefilter("always")
         try:
@@ -162,7 +167,7 @@ def _target(options, make=from_numpyro) -> Target:
             raise ValueError(f"model {short(options.model)!r}: {short(error)}; {there}.") from error
     for each in caught:
         print(f"note: {each.message}", file=sys.stderr)
-    return target
+    return replace(target, name=options.model)
 
 
 def _reference(options, target: Target | None):

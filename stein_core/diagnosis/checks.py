@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
+from stein_core import rays
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
 from stein_core.diagnosis.functionals import MOST, control_functionals
 from stein_core.diagnosis.regression import FLAT, LARGEST
@@ -48,6 +49,12 @@ def finite(seen: Evidence) -> Finding:
     if bad > seen.n / 2:
         text += " Try other coordinates (scaled or raw), NUTS, or priors with lighter tails."
     return Finding(bad, 0, 0.0, bad > 0, text)
+
+
+@CHECKS.register("proper", label="Finite mass", reference="-", needs=("flat",))
+def proper(seen: Evidence) -> Finding | None:
+    """Does the density fall along every ray that was tried? If not, there may be nothing to draw from."""
+    return Finding(1, 0, 0.0, True, rays.said(seen.flat)) if seen.flat else None
 
 
 @CHECKS.register("spread", label="Spread", reference="-")

@@ -11,6 +11,7 @@ from scipy.special import chdtri
 from stein_core.diagnosis.checks import NARROW, SHIFT, WIDE, certain, off, unanswered, worst
 from stein_core.diagnosis.discrepancy import discrepancy
 from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, disagreement
+from stein_core.diagnosis.mixing import distances, weights_of
 from stein_core.diagnosis.reference import compared
 
 SMALL = 0.05  # share of the mass of a mode that is left out; and of the draws that a mode should have
@@ -25,32 +26,71 @@ BLIND = (
 )
 
 
-@CHECKS.register("modes", label="Modes", reference="Laplace's approximation", needs=("modes",))
+@CHECKS.register("modes", label="Modes", reference="Gelfand & Dey 1994", needs=("modes", "log_p"))
 def modes(seen: Evidence) -> Finding | None:
-    """Are there draws at every mode that the search for the start has found? Small ones are left out."""
-    there, lost = [], []
-    for mode in seen.modes:
-        if mode.share < SMALL:
-            continue
-        z = np.linalg.solve(mode.root, (seen.draws - mode.place).T)
-        near = float((np.sum(z**2, axis=0) < chdtri(seen.d, 0.01)).mean())
-        (lost if near < SMALL * mode.share else there).append(mode)
-    if len(there) + len(lost) < 2:
+    """Are there draws at every mode that the search for the start has found, and as many as the density says?
+
+    A mode that has less than 5 % of the mass by Laplace's approximation is told, and not judged.
+    """
+    near = (distances(seen.modes, seen.draws) < chdtri(seen.d, 0.01)).mean(axis=1)
+    lost = [mode for mode, share in zip(seen.modes, near) if share < SMALL * mode.share]
+    there = [mode for mode, share in zip(seen.modes, near) if share >= SMALL * mode.share]
+    text, large = "", [mode for mode in lost if mode.share >= SMALL]
+    if large:
+        far = large[0].place - seen.draws.mean(axis=0)
+        name, value = worst(seen.names, large[0].place, np.abs(far / seen.draws.std(axis=0)))
+        mass = float(sum(mode.share for mode in large))
+        text = (
+            f"{len(seen.modes)} modes were found from several starts. {len(large)} have no draws, about {mass:.0%} of "
+        )
+        text += f"the mass: one has {name} = {value:.3g}."
+        return Finding(mass, 0.0, 0.0, True, text)
+    wrong, error = False, 0.0
+    if len(there) > 1:
+        found = weights_of(there, seen.draws, seen.log_p, seen.effective_of)
+        apart = (found.draws - found.density) / np.sqrt(np.maximum(found.density * (1 - found.density), 1e-12))
+        errors = found.errors / np.sqrt(np.maximum(found.density * (1 - found.density), 1e-12))
+        bad = off(apart, -SHIFT, SHIFT, 0.0, certain(len(there)) * errors)
+        k = int(np.argmax(np.abs(apart) + 1e9 * bad))
+        far = there[k].place - there[k - 1].place
+        name, value = worst(seen.names, there[k].place, np.abs(far / seen.draws.std(axis=0)))
+        wrong, error = bool(bad.any()), float(found.errors[k])
+        text = (
+            f"{len(there)} modes have draws. The mode at {name} = {value:.3g} has {found.draws[k]:.0%} of them; its "
+            f"mass is {found.density[k]:.0%} +- {error:.1%}."
+            if math.isfinite(error)
+            else f"{len(there)} modes have draws, too few to tell their mass."
+        )
+    small = _small(seen, lost)
+    if not text and not small:
         return None
-    mass = float(sum(mode.share for mode in lost))
-    text = f"{len(there) + len(lost)} modes were found from several starts."
-    if lost:
-        far = lost[0].place - seen.draws.mean(axis=0)
-        name, value = worst(seen.names, lost[0].place, np.abs(far / seen.draws.std(axis=0)))
-        text += f" {len(lost)} have no draws, about {mass:.0%} of the mass: one has {name} = {value:.3g}."
-    return Finding(mass, 0.0, 0.0, bool(lost), text)
+    return Finding(
+        float(sum(mode.share for mode in lost)) if small else 0.0, 0.0, error, wrong, f"{text} {small}".strip()
+    )
+
+
+def _small(seen: Evidence, lost) -> str:
+    """Return what small modes without draws would change, or "" if no sd would be 5 % larger."""
+    mean, unit = seen.draws.mean(axis=0), seen.draws.std(axis=0)
+    grown = np.zeros(seen.d)
+    for mode in lost:
+        grown += mode.share * ((mode.place - mean) / unit) ** 2
+    name, value = worst(seen.names, np.sqrt(1 + grown), grown)
+    if not value > 1.05:
+        return ""
+    mass = sum(mode.share for mode in lost)
+    which = "A small mode has" if len(lost) == 1 else f"{len(lost)} small modes have"
+    return (
+        f"{which} no draws, about {mass:.1%} of the mass. With it the sd of {name} would be {value:.2f} times as large."
+    )
 
 
 @CHECKS.register("reference", label="Reference", reference="-", needs=("reference",))
 def reference(seen: Evidence) -> Finding:
     """Compare means and standard deviations with those of draws that are right, beside the Monte Carlo errors of both.
 
-    The error of an sd follows from the kurtosis of the reference, that of the draws' mean from their own sd.
+    The error of an sd follows from the kurtosis of the reference, that of the draws' mean from their own sd. A
+    reference with divergences blames nobody: it has missed what its trajectories could not reach.
     """
     ess, r_hat = seen.reference_quality
     if r_hat is not None and r_hat.max() > R_HAT:
@@ -71,7 +111,11 @@ def reference(seen: Evidence) -> Finding:
         f"far. The reference has {ess.min():.0f} effective draws"
     )
     text += "." if r_hat is None else f", and R-hat {r_hat.max():.3f} at most."
-    return Finding(value, 1.0, float(errors[1].max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+    blamed: bool | None = bool(wrong.any())
+    if seen.diverging:
+        text += f" {seen.diverging} of its draws ended a diverging trajectory, so it may be wrong itself."
+        blamed = None if blamed else False
+    return Finding(value, 1.0, float(errors[1].max()), blamed, text, dict(zip(seen.names, ratio.tolist())))
 
 
 @CHECKS.register(

@@ -47,17 +47,21 @@ CSS = """
 .scroll { overflow-x: auto; }
 """
 ALONE = """
-:root { color-scheme: light dark; --mui-palette-line-main: #8886; --mui-palette-edge-main: #888b;
+.steinlab { color-scheme: light dark; --mui-palette-line-main: #8886; --mui-palette-edge-main: #888b;
   --mui-palette-text-primary: CanvasText; --mui-palette-text-secondary: CanvasText;
   --mui-palette-surface-main: color-mix(in srgb, Canvas 94%, CanvasText);
   --mui-palette-mark-main: color-mix(in srgb, Canvas 80%, #e8b000); }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; color: CanvasText;
+.steinlab { font: 16px/1.5 system-ui, sans-serif; max-width: 900px; padding: 0 1em; color: CanvasText;
   background: Canvas; }
-h1 { font-size: 1.4em; }
-table { border-collapse: collapse; margin: 1em 0; }
-.checks th, .checks td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #8886; vertical-align: top; }
-.checks .wrong td:nth-child(2) { font-weight: 700; }
-"""  # what a file has of its own: a page has its theme
+.steinlab h1 { font-size: 1.4em; }
+.steinlab table { border-collapse: collapse; margin: 1em 0; }
+.steinlab .checks :is(th, td) { text-align: left; padding: .3em .8em; border-bottom: 1px solid #8886;
+  vertical-align: top; }
+.steinlab .checks td:last-child { overflow-wrap: anywhere; }
+.steinlab .checks th { min-width: 6em; }
+.steinlab .checks .wrong td:nth-child(2) { font-weight: 700; }
+"""  # what a file and a notebook need: a page has its theme
+PAGE = ":root { color-scheme: light dark; } body { background: Canvas; margin: 2em auto; max-width: 940px; }"
 MOST = 30  # bars
 
 
@@ -199,9 +203,9 @@ def against(found: dict[str, Any], colour: str) -> str:
             f"<figcaption>ranks of {name}</figcaption></figure>"
         )
     return (
-        f"<section><h2>Beside NUTS</h2><div class='pairs'>{''.join(parts)}</div><p>Filled: these draws. Open: NUTS. "
-        "The coordinates are the worst. Ranks are those of the draws among NUTS's: right draws fill all alike, up to "
-        "chance.</p></section>"
+        f"<section><h2>Beside the reference</h2><div class='pairs'>{''.join(parts)}</div><p>Filled: these draws. Open: "
+        "the reference. The coordinates are the worst. Ranks are those of the draws in the reference: right draws fill "
+        "all alike, up to chance.</p></section>"
     )
 
 

@@ -15,6 +15,12 @@ from stein_core.types import Target
 CHAINS, WARMUP, SAMPLES = 4, 500, 1000
 
 
+class Chains(np.ndarray):
+    """Draws (chains, k, d), and how many of them ended a diverging trajectory; None if nobody has counted them."""
+
+    diverging: int | None = None
+
+
 def nuts(
     target: Target,
     seed: int = 0,
@@ -23,8 +29,8 @@ def nuts(
     samples: int = SAMPLES,
     gradients: list[int] | None = None,
     depth: int = 10,
-) -> np.ndarray:
-    """Return draws (chains, samples, d) of NUTS in the target's coordinates.
+) -> Chains:
+    """Return draws (chains, samples, d) of NUTS in the target's coordinates, with the number of divergences.
 
     It runs in whitened coordinates if a rough covariance is known. The chains start from draws of its normal.
 
@@ -51,13 +57,15 @@ def nuts(
         starts = 0.5 * jax.random.normal(first, (chains, target.dim))
         starts = starts if chains > 1 else starts[0]
         if gradients is None:
-            sampler.run(second, init_params=starts)
+            sampler.run(second, init_params=starts, extra_fields=("diverging",))
         else:
             sampler.warmup(second, init_params=starts, collect_warmup=True, extra_fields=("num_steps",))
             spent = int(np.sum(sampler.get_extra_fields()["num_steps"]))
-            sampler.run(sampler.post_warmup_state.rng_key, extra_fields=("num_steps",))
+            sampler.run(sampler.post_warmup_state.rng_key, extra_fields=("num_steps", "diverging"))
             gradients.append(spent + int(np.sum(sampler.get_extra_fields()["num_steps"])))
-        return in_raw(target, kind, np.asarray(sampler.get_samples(group_by_chain=True), float))
+        draws = in_raw(target, kind, np.asarray(sampler.get_samples(group_by_chain=True), float)).view(Chains)
+        draws.diverging = int(np.sum(sampler.get_extra_fields()["diverging"]))
+        return draws
 
 
 def compared(draws: np.ndarray, reference: np.ndarray, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stein_core.rays import in_words
+
 LARGEST = 400  # coordinates, above which no matrix of them is made
 FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is none
-NAMED = 3  # coordinates of a direction that are named
-SMALL = 0.3  # of the largest loading: smaller ones are not named
 
 
 class Direction(NamedTuple):
@@ -28,14 +28,7 @@ class Direction(NamedTuple):
 
     def words(self, names: tuple[str, ...]) -> str:
         """Return the direction in words: "x1 - 0.8 x2". Coordinates with small loadings are left out."""
-        most = np.argsort(-np.abs(self.loadings), kind="stable")[:NAMED]
-        parts = self.loadings[most] / self.loadings[most[0]]
-        said = ""
-        for part, name in zip(parts, (names[j] for j in most)):
-            if abs(part) > SMALL:
-                factor = f"{abs(part):.1f} " if abs(part) < 0.95 else ""
-                said += f" {'-' if part < 0 else '+'} {factor}{name}"
-        return said.removeprefix(" + ")
+        return in_words(self.loadings, names)
 
 
 class _Whitened(NamedTuple):

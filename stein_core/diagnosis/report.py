@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ import numpy as np
 from stein_core.common_knobs import MAX_CAPACITY
 from stein_core.diagnosis import verdict
 from stein_core.diagnosis.checks import SHIFT, WIDE
-from stein_core.diagnosis.drawing import ALONE, CSS, questions
-from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding, evidence_of, reference_of
+from stein_core.diagnosis.drawing import ALONE, CSS, PAGE, questions
+from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
+from stein_core.diagnosis.figure import Picture, picture
+from stein_core.diagnosis.provenance import now, provenance
+from stein_core.diagnosis.reading import evidence_of, reference_of
 from stein_core.fitting import DEFAULTS, Fit, fit
 from stein_core.registry import METHODS
 from stein_core.types import Target
@@ -31,20 +34,6 @@ SHOWN = 8  # coordinates in a printed report
 
 
 @dataclass(frozen=True)
-class Picture:
-    """Hold an SVG, which a notebook shows."""
-
-    svg: str
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the SVG to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
-
-
-@dataclass(frozen=True)
 class Report:
     """Hold what the checks found.
 
@@ -52,11 +41,17 @@ class Report:
         evidence: what they read.
         findings: check -> Finding.
         made: the Fit that was checked, or None.
+        name: what the draws are called, for example their file, or "".
+        posterior: what the posterior is called, or "".
+        date: of the check.
     """
 
     evidence: Evidence
     findings: dict[str, Finding]
     made: Fit | None = None
+    name: str = ""
+    posterior: str = ""
+    date: str = field(default_factory=now)
 
     @property
     def ok(self) -> bool | None:
@@ -74,6 +69,28 @@ class Report:
         return self.made.note if self.made else ""
 
     @property
+    def about(self) -> dict[str, Any]:
+        """Return how the draws were made and checked, by name: see `provenance`."""
+        return {"name": self.name, "posterior": self.posterior} | provenance(self.evidence, self.made, self.date)
+
+    @property
+    def made_of(self) -> str:
+        """Return `about` in a line."""
+        return "; ".join(f"{key}: {said}" for key, said in self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return `about` as words. What is empty is left out."""
+
+        def words(value):
+            if isinstance(value, dict):
+                return ", ".join(f"{key} {words(each)}" for key, each in value.items())
+            if isinstance(value, (list, tuple)):
+                return ", ".join(map(words, value))
+            return f"{value:,}" if type(value) is int and value >= 10_000 else f"{value}"
+
+        return [(key, words(value)) for key, value in self.about.items() if value not in ("", {}, [])]
+
+    @property
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each coordinate: its name, ratio of sds, shift in sds, and r_j."""
         each = {key: self.findings[check].each for key, check in COLUMNS.items() if check in self.findings}
@@ -88,7 +105,7 @@ class Report:
         for name, found in self.findings.items():
             lines.append(f"{CHECKS[name].label:>14}  {mark_of(name, found.wrong):5}  {found.sentence}")
         if self.evidence.scores is None:
-            return "\n".join([*lines, "", "To add them:", f"    {SNIPPET}"])
+            return "\n".join([*lines, "", "To add them:", f"    {SNIPPET}", "", self.made_of])
         columns = ["coordinate", *(key for key in COLUMNS if key in self.table[0])]
         lines += ["", "  ".join(f"{name:>12}" for name in columns)]
         for row in self.table[:SHOWN]:
@@ -96,10 +113,10 @@ class Report:
             lines.append("  ".join(f"{cell:>12}" for cell in cells))
         if len(self.table) > SHOWN:
             lines.append(f"... {len(self.table) - SHOWN} more in `report.table`")
-        return "\n".join(lines)
+        return "\n".join([*lines, "", self.made_of])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types: verdict, findings and table. A number that is not finite is None."""
+        """Return plain JSON types: verdict, findings, table and `about`. A number that is not finite is None."""
 
         def plain(value):
             if isinstance(value, dict):
@@ -113,7 +130,7 @@ class Report:
         findings = {name: asdict(each) for name, each in self.findings.items()}
         law = self.evidence.law if self.evidence.chains == 0 else math.nan
         said = {"verdict": self.verdict, "note": self.note, "ok": self.ok, "law": law, "against": self._against()}
-        return plain({**said, "findings": findings, "table": self.table})
+        return plain({**said, "findings": findings, "table": self.table, "about": self.about})
 
     def _against(self) -> dict[str, Any] | None:
         """Return what `drawing.against` draws of the coordinates that are furthest from the reference."""
@@ -138,12 +155,8 @@ class Report:
         """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=1)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the report as one HTML page, with its figure inside; nothing is loaded from elsewhere.
-
-        Args:
-            path: where to write it, too.
-        """
+    def _repr_html_(self) -> str:
+        """Return the whole report for a notebook."""
         shown = self.to_dict()
         rows = "".join(
             f"<tr class={'wrong' if f['wrong'] else 'ok'}><th>{html.escape(CHECKS[name].label)}</th>"
@@ -152,37 +165,34 @@ class Report:
         )
         own = "" if self.evidence.scores is not None else f"<pre>{html.escape(SNIPPET)}</pre>"
         note = f"<p>{html.escape(self.note)}</p>" * bool(self.note)
+        facts = "".join(
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(said)}</td></tr>" for key, said in self._facts()
+        )
+        return (
+            f"<style>{ALONE}.steinlab {{ {CSS} }}</style><div class=steinlab>"
+            f"<h1>{html.escape(self.verdict)}</h1>{note}{own}"
+            f"<div class=answer>{questions(shown, COLOUR)}</div><h2>All checks</h2><table class=checks>{rows}</table>"
+            f"<h2>What was checked</h2><table class=checks>{facts}</table></div>"
+        )
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the report as one HTML page, with its figure inside; nothing is loaded from elsewhere.
+
+        Args:
+            path: where to write it, too.
+        """
+        title = html.escape(" of ".join(filter(None, ["Report", self.name or self.posterior])))
         page = (
-            f"<!doctype html><html lang=en><meta charset=utf-8><title>Posterior report</title><style>{ALONE}{CSS}"
-            f"</style><h1>{html.escape(self.verdict)}</h1>{note}{own}<div class=answer>{questions(shown, COLOUR)}</div>"
-            f"<h2>All checks</h2><table class=checks>{rows}</table></html>"
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{PAGE}</style>"
+            f"<body>{self._repr_html_()}</body></html>"
         )
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
 
     def plot(self) -> Picture:
-        """Return a figure for a notebook: the ratio of sds of each coordinate, with a line at 1."""
-        return Picture(self._bars())
-
-    def _bars(self, width: int = 320) -> str:
-        """Return an SVG with a bar for each coordinate's ratio of sds, and a tick at 1."""
-        rows = [row for row in self.table[:40] if math.isfinite(row.get("sd ratio", math.nan))]
-        if not rows:
-            return ""
-        most = max(1.5, *(min(row["sd ratio"], 3.0) for row in rows))
-        bars = "".join(
-            f'<text x="150" y="{22 * i + 15}" text-anchor="end">{html.escape(row["coordinate"][:20])}</text>'
-            f'<rect x="158" y="{22 * i + 3}" width="{width * min(row["sd ratio"], most) / most:.1f}" height="15"/>'
-            for i, row in enumerate(rows)
-        )
-        at, height = 158 + width / most, 22 * len(rows)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{170 + width}" height="{height + 20}" '
-            f'role="img" aria-label="ratio of standard deviations">'
-            f'{bars}<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{height}"/>'
-            f'<text x="{at:.1f}" y="{height + 16}" text-anchor="middle">1: as wide as the scores say</text></svg>'
-        )
+        """Return a figure for a notebook or for print: what each check found of each coordinate, beside its band."""
+        return picture(self.verdict, self.findings, self.made_of)
 
     @property
     def twice(self) -> tuple[tuple[str, dict], ...]:
@@ -239,7 +249,7 @@ def mark_of(name: str, wrong: bool | None) -> str:
 
 
 def diagnose(
-    what: Any, target: Target | None = None, scores=None, reference=None, *, particles: bool = False
+    what: Any, target: Target | None = None, scores=None, reference=None, *, particles: bool = False, name: str = ""
 ) -> Report:
     """Check a fit, or draws.
 
@@ -248,9 +258,11 @@ def diagnose(
             InferenceData.
         target: whose draws they are, for example from `from_numpyro`.
         scores: gradients of the log density at the draws, in their shape, if there is no target.
-        reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`.
+        reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`; or ArviZ's
+            InferenceData, whose divergences are counted.
         particles: whether the draws are particles of another tool, for example of SVGD. A particle is no random draw:
             chance excuses nothing then.
+        name: what the report calls the draws, for example their file.
 
     Returns:
         The Report. Without target, scores and reference it says that nobody can tell.
@@ -260,11 +272,15 @@ def diagnose(
     """
     seen = evidence_of(what, target, scores, particles)
     if reference is not None:
-        seen = replace(seen, reference=reference_of(reference, seen.d))
+        of = what.target if isinstance(what, Fit) else target
+        right, diverging = reference_of(reference, seen.d, of)
+        seen = replace(seen, reference=right, diverging=diverging)
     findings = {}
     for check in CHECKS.entries():
         if all(getattr(seen, need) is not None for need in check.facts.needs):
             found = check.make(seen)
             if found is not None:
                 findings[check.name] = found
-    return Report(seen, findings, what if isinstance(what, Fit) else None)
+    made = what if isinstance(what, Fit) else None
+    target = made.target if made else target
+    return Report(seen, findings, made, name, (target.name or repr(target)) if target else "")

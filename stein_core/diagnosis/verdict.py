@@ -28,6 +28,8 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
         sentences = [found.sentence for found in wrong.values()]
         return " ".join(["Without scores nobody can tell whether these draws are right.", *sentences])
     if wrong:
+        if "proper" in wrong:
+            return f"These draws cannot be right. {wrong['proper'].sentence}"
         order = sorted(wrong, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
         return f"These draws are {_fault(wrong)}. {' '.join(wrong[name].sentence for name in order[:SENTENCES])}"
     parts = []
@@ -37,6 +39,10 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
         )
     if "k_hat" in findings and findings["k_hat"].value > K_HAT:
         parts.append(f"the weights disagree: k-hat is {findings['k_hat'].value:.2f}, above {K_HAT}")
+    if seen.diverging:
+        parts.append(f"the reference has {seen.diverging} divergences")
+    if "modes" in findings and findings["modes"].value > 0:
+        parts.append(f"modes with about {findings['modes'].value:.1%} of the mass have no draws")
     if missing:
         return f"No fault was found, but {', and '.join(parts)}."
     return f"No sign of a wrong location or width{''.join(f', but {part}' for part in parts)}."

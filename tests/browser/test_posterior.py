@@ -9,10 +9,10 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
-def npz(**arrays):
+def npz(name="mine.npz", **arrays):
     file = io.BytesIO()
     np.savez(file, **arrays)
-    return {"name": "mine.npz", "mimeType": "application/octet-stream", "buffer": file.getvalue()}
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": file.getvalue()}
 
 
 def test_upload_verdict_download_and_a_fit(open_tab):
@@ -32,6 +32,19 @@ def test_upload_verdict_download_and_a_fit(open_tab):
     tab.page.get_by_role("button", name="Use it").wait_for()
     expect(tab.page.get_by_text("right: sd ×")).to_have_count(2)
     tab.page.wait_for_url("**page=posterior&posterior=gaussian&way=vi")
+
+
+def test_the_second_of_two_quick_uploads_is_judged_and_named(open_tab):
+    tab = open_tab("?page=posterior&posterior=gaussian&way=vi", "window.Bokeh?.index?.roots?.length")
+    theta = np.random.default_rng(0).normal(size=(300, 3))
+    tab.page.get_by_role("button", name="Fit and check").wait_for()
+    file = tab.page.locator("input[type=file]")
+    file.set_input_files(npz("good.npz", draws=theta, scores=-theta))
+    tab.page.get_by_text("Checking good.npz").wait_for()
+    file.set_input_files(npz("narrow.npz", draws=0.5 * theta, scores=-0.5 * theta))
+    tab.page.get_by_text("Verdict on narrow.npz: 300 draws of 3 coordinates").wait_for()
+    tab.page.get_by_text("These draws are too narrow").wait_for()
+    expect(tab.page.get_by_text("good.npz")).to_have_count(0)
 
 
 def test_a_run_of_a_stage_is_diagnosed(open_tab):

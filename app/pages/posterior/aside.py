@@ -8,6 +8,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
+from app.pages.posterior.jobs import UPLOAD
 from app.ui.job_bar import BUTTON
 from app.ui.text import Text
 from stein_core.diagnosis.report import SNIPPET
@@ -35,9 +36,19 @@ def verdict(shown: dict[str, Any]) -> str:
     own = "" if "finite" in shown["findings"] else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
     note = f"<p><small>{html.escape(shown['note'])}</small></p>" * bool(shown.get("note"))
     return (
-        f"<small>Verdict: {html.escape(shown['of'])}, {html.escape(shown['title'])}</small>"
+        f"<small>Verdict on {html.escape(judged(shown))}</small>"
         f'<p class="said">{html.escape(shown["verdict"])}</p>{note}{own}{beside(shown)}'
     )
+
+
+def judged(shown: dict[str, Any]) -> str:
+    """Return what the verdict is about: a fit, or a file with its draws, their scores and its size."""
+    if shown["way"] != UPLOAD:
+        return f"{shown['of']}, {shown['title']}"
+    draws, d = shown["about"]["draws"], shown["about"]["coordinates"]
+    size = sum(map(len, shown["files"].values())) / 1000
+    by = f"as draws of {shown['of']}" if shown["target"] else "by their scores"
+    return f"{shown['title']}: {draws:,} draws of {d:,} coordinates, {by}. The file has {size:,.1f} kB."
 
 
 def beside(shown: dict[str, Any]) -> str:

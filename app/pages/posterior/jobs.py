@@ -1,17 +1,24 @@
-"""The jobs of page "Your posterior": a fit, or a check of an uploaded file, each in a process of its own."""
+"""The jobs of page "Your posterior": a fit, or a check of a file or of a stage, each in a process of its own."""
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from app.pages.posterior.choice import has_scores, posteriors
 from app.server.jobs import Job
-from stein_core import Recipe, Spec
+from stein_core import TARGETS, Recipe, Spec
 from stein_core.cli.posterior import EXAMPLE
 
 RUN = "recipe.json"  # the name of a file of the job, and of the posterior that it says
+UPLOAD = "upload"  # the way of a job that checks a file
+STARTS = {b"PK": ".npz", b"\x89HDF": ".nc", b"CDF": ".nc"}  # of files, with the suffix of each
 
 
 class PosteriorJob(Job):
@@ -19,9 +26,12 @@ class PosteriorJob(Job):
 
     Args:
         words: the command, with the name of a file where it is to be read.
+        title: of its result.
+        way: its key of WAYS, UPLOAD, or "run" and a method for a run of a stage.
         target: the posterior, or "" for a file alone.
         files: contents of these files.
         recipes: of the run of a stage.
+        more: whether the result is compared with what is shown, else it takes its place.
 
     Attributes:
         result: what the command says, `Report.to_dict` and more; None before it has ended.
@@ -33,16 +43,20 @@ class PosteriorJob(Job):
     def __init__(
         self,
         words: Sequence[str],
+        title: str,
+        way: str,
         target: str = "",
         files: Mapping[str, bytes] = {},
         recipes: Sequence[Recipe] = (),
+        more: bool = False,
     ):
         if target == RUN and not recipes:
             recipes = [Recipe.from_dict(json.loads(files[RUN]))]
         elif target and target != RUN and not target.startswith(EXAMPLE):
             recipes = [Recipe(Spec(target, method="svgd"))]
         super().__init__(1, list(recipes))  # their files have to be imported
-        self.words, self.target, self.files = tuple(words), target, dict(files)
+        self.words, self.title, self.way, self.more = tuple(words), title, way, more
+        self.target, self.files = target, dict(files)
         self.result: dict[str, Any] | None = None
         self.report = ""
 
@@ -52,6 +66,12 @@ class PosteriorJob(Job):
         words = [str(folder / word) if word in self.files else word for word in self.words]
         return [*words, "--json", "--out", str(folder / "report.html")]
 
+    def follow(self, folder: Path) -> None:
+        try:
+            super().follow(folder)
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"{folder}/", "")) from None  # the user knows the name alone
+
     def on_news(self, news: dict[str, Any]) -> None:
         if "verdict" in news:
             self.result = news
@@ -60,3 +80,44 @@ class PosteriorJob(Job):
 
     def collect(self, folder: Path) -> None:
         self.report = (folder / "report.html").read_text(encoding="utf-8")
+
+    @property
+    def of(self) -> str:
+        """Return what the select calls the posterior."""
+        if self.target == RUN:
+            spec = self.recipes[0].spec
+            return f"{TARGETS[spec.target].label}, {spec.dim} coordinates"
+        return next((label for label, name in posteriors().items() if name == self.target), self.target)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return the result as the page holds it."""
+        about = {"title": self.title, "of": self.of, "way": self.way, "target": self.target}
+        return {**self.result, **about, "files": self.files, "words": self.words, "page": self.report}
+
+
+def check_of_file(content: bytes, name: str, posterior: str) -> PosteriorJob:
+    """Return the check of an uploaded file: by its scores, or else as draws of a posterior."""
+    suffix = next((suffix for start, suffix in STARTS.items() if content.startswith(start)), ".csv")
+    file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', Path(name).stem)[:60] or 'draws'}{suffix}"
+    words, target = ["diagnose", file, f"--name={name}"], ""
+    if not has_scores(content):
+        words, target = [*words, "--model", posterior], posterior
+    return PosteriorJob(words, name, UPLOAD, target, {file: content})
+
+
+def checks_of_stage(runs) -> list[PosteriorJob]:
+    """Return the checks of what is on a stage: the first is shown, the others are measured beside it.
+
+    Args:
+        runs: (label, Recipe, particles (m, p), step) of each method.
+    """
+    made = []
+    for place, (label, recipe, particles, step) in enumerate(runs):
+        kept = io.BytesIO()
+        np.savez(kept, particles=particles, step=step)
+        files = {RUN: json.dumps(recipe.to_dict()).encode(), "run.npz": kept.getvalue()}
+        title, way = f"{label}, {len(particles)} particles on the stage", f"run {recipe.spec.method}"
+        words = ("diagnose", "run.npz", "--model", RUN, f"--name={title}")
+        made.append(PosteriorJob(words, title, way, RUN, files, [recipe], place > 0))
+    return made

@@ -6,15 +6,14 @@ import html
 import io
 import json
 
-import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.posterior.aside import CARD, NUTS, TWICE, rows, verdict
 from app.pages.posterior.aside import CSS as ASIDE
-from app.pages.posterior.choice import LINK, WAYS, Choice, command, has_scores, posteriors
+from app.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
 from app.pages.posterior.example import CHOICE, example
-from app.pages.posterior.jobs import RUN, PosteriorJob
+from app.pages.posterior.jobs import UPLOAD, PosteriorJob, check_of_file, checks_of_stage
 from app.pages.posterior.tables import CSS as TABLES
 from app.pages.posterior.tables import tables
 from app.server.jobs import JOBS
@@ -23,18 +22,16 @@ from app.ui.colours import look_of
 from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from app.ui.text import Text
 from app.ui.upload import LONGEST, Upload
-from stein_core import TARGETS
 from stein_core.diagnosis.drawing import CSS, questions
 
 INTRO = (
     "<h1>Is this posterior right?</h1><p>Choose a posterior and a method, and fit it. Or upload draws of your own, "
     "with their scores. The page asks three questions, gives a verdict, and measures what a change would do.</p>"
 )
-UPLOAD = (
+ABOUT = (
     "Upload an .npz with draws (n, d) and scores (n, d). Or upload an .npz, a .csv or ArviZ's .nc with values for each "
     f"site of the chosen posterior. A file has at most {LONGEST:,} bytes."
 )
-STARTS = {b"PK": ".npz", b"\x89HDF": ".nc", b"CDF": ".nc"}  # of files, with the suffix of each
 SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 300}
 
 
@@ -49,8 +46,7 @@ class PosteriorPage:
         self.tried: list[dict] = []
         self.busy = False
         self.job: PosteriorJob | None = None
-        self.meant: tuple[str, str, bool] = ("", "", False)  # title, way and more of the job, see `start`
-        self.waiting: list[tuple] = []  # arguments of `start` for the runs of a stage
+        self.waiting: list[PosteriorJob] = []  # an upload, or the other runs of a stage
         self.posterior = pmui.Select(label="Posterior", options=names, value=self.choice.posterior, **SIZE)
         ways = {label: key for key, (label, *_) in WAYS.items()}
         self.way = pmui.Select(label="Method", options=ways, value=self.choice.way, **SIZE)
@@ -74,7 +70,7 @@ class PosteriorPage:
             margin=(4, 8),
         )
         self.about = pmui.Typography(
-            UPLOAD, variant="caption", color="text.secondary", margin=(0, 10), sizing_mode="stretch_width"
+            ABOUT, variant="caption", color="text.secondary", margin=(0, 10), sizing_mode="stretch_width"
         )
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(8, 8))
         self.text = Text(
@@ -145,18 +141,23 @@ class PosteriorPage:
             self.draw_rows()
         if active:
             self.bar.show(job)
-            waits = JOBS.ahead(job) or job.total > 1
-            self.reading.object = progress(job, "steps") if waits else "Finding the start, and compiling"
+            self.reading.object = self.news(job)
         elif job:
             self.job, self.reading.object = None, "Cancelled." if job.state == "cancelled" else ""
             if job.state == "failed":
-                self.refuse(job.error)
+                self.refuse(f"{job.title}: {job.error}" if job.way == UPLOAD else job.error)
             elif job.state == "done":
                 self.take(job)
-            if self.waiting and job.state == "done":
-                self.start(*self.waiting.pop(0))
-            else:
-                self.waiting = []
+            if job.state != "done":
+                self.waiting = [each for each in self.waiting if each.way == UPLOAD]
+            if self.waiting:
+                self.start(self.waiting.pop(0), job.state != "failed")
+
+    def news(self, job: PosteriorJob) -> str:
+        """Return how far a job is, and which file comes next."""
+        starts = f"Checking {job.title}" if job.way == UPLOAD else "Finding the start, and compiling"
+        said = progress(job, "steps") if JOBS.ahead(job) or job.total > 1 else starts
+        return said + "".join(f". Then {each.title}" for each in self.waiting if each.way == UPLOAD)
 
     # ---- from the user
 
@@ -178,7 +179,7 @@ class PosteriorPage:
         label = WAYS[key][0]
         words = (*command(target, key), *("--reference", "nuts") * reference)
         files = self.shown["files"] if way or reference else {}
-        self.start(PosteriorJob(words, target, files), label, key, bool(way))
+        self.start(PosteriorJob(words, label, key, target, files, more=bool(way)))
 
     def change(self, key: str) -> None:
         """Run a suggestion, or look at its result if it was measured: a key of WAYS, or NUTS."""
@@ -187,41 +188,38 @@ class PosteriorPage:
             self.shown, self.tried = known, [self.shown, *(one for one in self.tried if one is not known)]
             self.draw()
         elif key == NUTS and self.shown["way"] not in WAYS:
-            words = (*self.shown["words"], "--reference", "nuts")
-            job = PosteriorJob(words, self.shown["target"], self.shown["files"])
-            self.start(job, self.shown["title"], self.shown["way"], False)
+            self.again(("--reference", "nuts"), self.shown["title"], self.shown["way"])
         elif key == NUTS:
             self.fit(reference=True)
         elif key.startswith(TWICE):
             count = str(2 * self.shown["particles"])
-            job = PosteriorJob((*self.shown["words"], "--particles", count), self.shown["target"], self.shown["files"])
-            self.start(job, f"{self.shown['title']}, with {count} particles", key, True)
+            self.again(("--particles", count), f"{self.shown['title']}, with {count} particles", key, True)
         else:
             self.fit(way=key)
 
-    def check(self, runs) -> None:
-        """Check what is on a stage: the first run is shown, the others are measured beside it.
+    def again(self, words: tuple[str, ...], title: str, way: str, more: bool = False) -> None:
+        """Run what is shown with further words of the command."""
+        shown = self.shown
+        self.start(PosteriorJob((*shown["words"], *words), title, way, shown["target"], shown["files"], more=more))
 
-        Args:
-            runs: (label, Recipe, particles (m, p), step) of each method.
-        """
-        for place, (label, recipe, particles, step) in enumerate(runs):
-            kept = io.BytesIO()
-            np.savez(kept, particles=particles, step=step)
-            files = {RUN: json.dumps(recipe.to_dict()).encode(), "run.npz": kept.getvalue()}
-            job = PosteriorJob(("diagnose", "run.npz", "--model", RUN), RUN, files, [recipe])
-            title = f"{label}, {len(particles)} particles on the stage"
-            self.waiting.append((job, title, f"run {recipe.spec.method}", place > 0))
+    def check(self, runs) -> None:
+        """Check what is on a stage, see `checks_of_stage`."""
+        self.waiting += checks_of_stage(runs)
         if self.waiting and not (self.job and self.job.active):
-            self.start(*self.waiting.pop(0))
+            self.start(self.waiting.pop(0))
 
     def upload(self, content: bytes) -> None:
-        """Check an uploaded file: by its scores, or else as draws of the chosen posterior."""
-        name = "draws" + next((suffix for start, suffix in STARTS.items() if content.startswith(start)), ".csv")
-        words, target = ["diagnose", name], ""
-        if not has_scores(content):
-            words, target = [*words, "--model", self.choice.posterior], self.choice.posterior
-        self.start(PosteriorJob(words, target, {name: content}), "Uploaded draws", "upload", False)
+        """Check an uploaded file. It takes the place of another one, and waits for the end of a fit."""
+        job = check_of_file(content, self.file.file or "draws", self.choice.posterior)
+        self.waiting = [each for each in self.waiting if each.way != UPLOAD]
+        if self.job and self.job.active and self.job.way != UPLOAD:
+            self.waiting.append(job)
+            self.reading.object = self.news(self.job)
+            return
+        if self.job:
+            self.job.cancel()
+            self.job = None
+        self.start(job)
 
     def show_example(self) -> None:
         """Show what was computed before for the choice that the page opens with."""
@@ -234,21 +232,15 @@ class PosteriorPage:
         self.shown, self.tried = None, []
         self.text.html, self.aside.visible, self.reading.object = INTRO, False, ""
 
-    def start(self, job: PosteriorJob, title: str, way: str, more: bool) -> None:
-        """Queue a job, unless one is under way.
-
-        Args:
-            job: what to run.
-            title: of its result.
-            way: its key of WAYS, or "" for a file.
-            more: whether it is compared with what is shown, else it takes its place.
-        """
+    def start(self, job: PosteriorJob, right: bool = True) -> None:
+        """Queue a job, unless one is under way. right: whether what the last one said is taken off the page."""
         if self.job and self.job.active:
             return
-        self.error.visible = False
-        if not more and self.shown and "example" in self.shown:
+        if right:
+            self.error.visible = False
+        if not job.more and self.shown and "example" in self.shown:
             self.put_away()
-        self.job, self.meant = job, (title, way, more)
+        self.job = job
         JOBS.add(job)
         self.refresh()
 
@@ -260,15 +252,13 @@ class PosteriorPage:
 
     def take(self, job: PosteriorJob) -> None:
         """Show the result of a job: as the one that is looked at, or as one more that was measured."""
-        title, way, more = self.meant
-        of = self.label(job) if job.target else "uploaded draws"
-        about = {"title": title, "of": of, "way": way, "target": job.target, "files": job.files, "words": job.words}
-        result = {**job.result, **about, "page": job.report}
-        if more and self.shown:
-            self.tried = [one for one in self.tried if one["way"] != way] + [result]
+        way = job.way
+        if job.more and self.shown:
+            self.tried = [one for one in self.tried if one["way"] != way] + [job.shown]
         else:
-            same = self.shown and self.shown["way"] == way and self.shown["target"] == job.target
-            self.shown, self.tried = result, self.tried if same else []
+            keys = ("way", "target", "files")
+            same = self.shown and all(self.shown[key] == getattr(job, key) for key in keys)
+            self.shown, self.tried = job.shown, self.tried if same else []
         self.draw()
 
     def draw(self) -> None:
@@ -302,15 +292,6 @@ class PosteriorPage:
     def numbers(self) -> dict:
         """Return the report that is looked at, in plain JSON types."""
         return {key: value for key, value in self.shown.items() if key not in ("page", "files", "words")}
-
-    @staticmethod
-    def label(job: PosteriorJob) -> str:
-        """Return what the select calls a posterior."""
-        target = job.target
-        if target == RUN:
-            spec = job.recipes[0].spec
-            return f"{TARGETS[spec.target].label}, {spec.dim} coordinates"
-        return next((label for label, name in posteriors().items() if name == target), target)
 
 
 WIDE = ".prose > * { max-width: none; }"
