@@ -23,7 +23,8 @@ from stein_core.density import from_density
 from stein_core.diagnosis import Report, diagnose
 from stein_core.errors import UnknownName
 from stein_core.experiments import bands, images, network_data, wave  # noqa: F401  (importing registers)
-from stein_core.fitting import Fit, fit
+from stein_core.fitted import Fit
+from stein_core.fitting import fit
 from stein_core.knobs import Knob, Option
 from stein_core.machine import cache_folder, device_name, keep_compiled
 from stein_core.models import from_numpyro

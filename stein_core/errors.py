@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import Iterable
+import inspect
+from typing import Any, Callable, Iterable, Mapping
+
+import numpy as np
 
 
 def short(value: object) -> str:
@@ -33,3 +36,21 @@ def unknown(kind: str, name: object, allowed: Iterable[str]) -> UnknownName:
     near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return UnknownName(f"unknown {kind} {short(name)!r}{hint or '.'} Allowed: {', '.join(allowed)}.")
+
+
+def not_finite(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> str:
+    """Return which arguments of a call have numbers that are not finite, with the first rows of these; or ""."""
+    try:
+        named = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # no such call, or no signature
+        named = dict(kwargs)
+    said = []
+    for name, value in named.items():
+        if getattr(value, "dtype", None) is None or not np.issubdtype(value.dtype, np.floating):
+            continue
+        bad = np.argwhere(~np.isfinite(np.atleast_1d(value)))
+        if len(bad):
+            rows = ", ".join(map(str, np.unique(bad[:, 0])[:5]))
+            more = ", ..." * (len(np.unique(bad[:, 0])) > 5)
+            said.append(f"Argument {name!r} has {len(bad)} numbers that are not finite, in rows {rows}{more}.")
+    return " ".join(said)

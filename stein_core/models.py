@@ -17,7 +17,7 @@ from numpyro.infer.initialization import init_to_sample, init_to_uniform
 from numpyro.infer.util import constrain_fn, log_density, potential_energy, unconstrain_fn
 from numpyro.primitives import Messenger
 
-from stein_core.errors import short
+from stein_core.errors import not_finite, short
 from stein_core.recorded import Recorded, unique
 from stein_core.starts import find_start
 from stein_core.types import Target
@@ -167,7 +167,10 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
             doubt = f"The start was sought in float32, since the model does not run in float64: {reason}."
             exact, draw = _for_the_search(model, args, kwargs, sites, seed)
     with jax.enable_x64(not doubt):
-        start = find_start(exact, draw(), seed)
+        try:
+            start = find_start(exact, draw(), seed)
+        except ValueError as error:
+            raise ValueError(f"{error} {not_finite(model, args, kwargs)}".strip()) from None
     arrays, places = unique([*unconstrained.arrays, *joint.arrays])
     own, others = places[: len(unconstrained.arrays)], places[len(unconstrained.arrays) :]
 

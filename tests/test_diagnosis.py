@@ -19,7 +19,7 @@ from stein_core.diagnosis.evidence import CHECKS, Evidence
 from stein_core.diagnosis.functionals import control_functionals
 from stein_core.diagnosis.regression import implied
 from stein_core.distances import stein_matrix
-from stein_core.fitting import fit_of
+from stein_core.fitted import fit_of
 from stein_core.models import ModelWarning
 from stein_core.recipe import Recipe
 from stein_core.theory import simplex_variance

@@ -7,7 +7,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.distributions import constraints
 
-from stein_core import TARGETS, diagnose, fit
+from stein_core import TARGETS, diagnose, fit, from_numpyro
 from stein_core.rays import flat_direction
 from stein_core.spec import Spec, target_of
 from stein_core.types import Target
@@ -71,3 +71,14 @@ def test_a_fit_that_diverges_says_why_and_what_to_do():
     broken = plain(lambda x: -jnp.sum(x**2) + 0.0 * jnp.sqrt(0.5 - x[0]))  # no number beyond 0.5
     with pytest.raises(ValueError, match="diverged at step .* Try a smaller alpha"):
         fit(broken, method="svgd", coordinates="raw", steps=8, progress=False)
+
+
+def test_data_that_are_not_finite_are_named_with_their_rows():
+    def line(x, y=None):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(slope * x, 1.0), obs=y)
+
+    x = np.linspace(-2, 2, 20)
+    y = np.where(np.isin(np.arange(20), [3, 7]), np.nan, x)
+    with pytest.raises(ValueError, match="Argument 'y' has 2 numbers that are not finite, in rows 3, 7.$"):
+        from_numpyro(line, x, y=y)

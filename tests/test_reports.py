@@ -11,7 +11,7 @@ import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import diagnose, fit, from_density
-from stein_core.fitting import fit_of
+from stein_core.fitted import fit_of
 from stein_core.recipe import Recipe
 from stein_core.spec import Spec
 

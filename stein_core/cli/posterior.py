@@ -21,7 +21,8 @@ from stein_core.diagnosis import diagnose
 from stein_core.diagnosis.reference import compared, nuts
 from stein_core.errors import short
 from stein_core.experiments.posteriordb import posterior
-from stein_core.fitting import choices_of, fit, fit_of
+from stein_core.fitted import fit_of
+from stein_core.fitting import choices_of, fit
 from stein_core.machine import keep_compiled
 from stein_core.models import from_numpyro
 from stein_core.recipe import Recipe

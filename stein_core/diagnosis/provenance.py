@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from stein_core.diagnosis.evidence import Evidence
-from stein_core.fitting import Fit
+from stein_core.fitted import Fit
 from stein_core.registry import METHODS
 
 PACKAGES = ("steinlab", "jax", "numpyro", "numpy")

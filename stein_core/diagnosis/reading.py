@@ -13,7 +13,7 @@ import numpy as np
 from stein_core.density import in_precision_of, log_densities
 from stein_core.diagnosis.evidence import Evidence
 from stein_core.errors import short
-from stein_core.fitting import Fit
+from stein_core.fitted import Fit
 from stein_core.rays import flat_direction
 from stein_core.registry import METHODS
 from stein_core.types import Target

@@ -21,7 +21,8 @@ from stein_core.diagnosis.evidence import CHECKS, Evidence, Finding
 from stein_core.diagnosis.figure import Picture, picture
 from stein_core.diagnosis.provenance import now, provenance
 from stein_core.diagnosis.reading import evidence_of, reference_of
-from stein_core.fitting import DEFAULTS, Fit, fit
+from stein_core.fitted import Fit
+from stein_core.fitting import DEFAULTS, fit
 from stein_core.registry import METHODS
 from stein_core.types import Target
 
