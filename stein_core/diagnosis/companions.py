@@ -26,7 +26,7 @@ BLIND = (
 )
 
 
-@CHECKS.register("modes", label="Modes", reference="-", needs=("modes", "log_p"))
+@CHECKS.register("modes", label="Modes", reference="Gelfand & Dey 1994", needs=("modes", "log_p"))
 def modes(seen: Evidence) -> Finding | None:
     """Are there draws at every mode that the search for the start has found, and as many as the density says?
 

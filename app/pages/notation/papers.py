@@ -251,6 +251,12 @@ PAPERS = (
         "The check *k-hat* of importance weights.",
     ),
     Paper(
+        "Gelfand & Dey 1994",
+        "Bayesian model choice: asymptotics and exact calculations",
+        "JRSS B 56",
+        "The check *Modes*: the mass of a mode from the log densities of its draws.",
+    ),
+    Paper(
         "Gorinova et al. 2020",
         "Automatic reparameterisation of probabilistic programs",
         "ICML 2020",
