@@ -51,6 +51,7 @@ def test_a_proper_density_is_not_called_improper(log_density):
     assert flat_direction(plain(log_density)) == ""
 
 
+@pytest.mark.long
 def test_no_registered_target_is_called_improper():
     asked = [entry.name for entry in TARGETS.listed() if entry.facts.default_dim <= 60]
     assert len(asked) > 8

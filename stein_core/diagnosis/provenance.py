@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,7 +17,7 @@ NAMED = 12  # coordinates that are named
 
 def now() -> str:
     """Return the date and time (UTC)."""
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
 
 
 def versions() -> dict[str, str]:
