@@ -5,6 +5,7 @@ import time
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checks import PATIENCE
 
 from app.stage.session import Session
 from app.stage.setup import Setup
@@ -41,7 +42,7 @@ class Desk:
         self.session = Session(Setup(**{**SMALL, **fields}), self.screen, self.news.update)
         self.session.wake()
 
-    def until(self, happened, seconds=60):
+    def until(self, happened, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < end, self.news

@@ -18,6 +18,7 @@ ACTS |= {
     "uncheck",
     "hover",
     "drag",
+    "set_viewport_size",
     "set_input_files",
     "unfold",
 }

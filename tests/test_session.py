@@ -12,6 +12,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.models import CategoricalColorMapper, ColumnDataSource
 from bokeh.plotting import figure
+from checks import PATIENCE
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
@@ -75,7 +76,7 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
     d.until(lambda: d.session.frames and d.frame.step > 1)
     release, compiled = threading.Event(), session.compile
     monkeypatch.setattr(
-        session, "compile", lambda *arguments, **options: release.wait(60) and compiled(*arguments, **options)
+        session, "compile", lambda *arguments, **options: release.wait(PATIENCE) and compiled(*arguments, **options)
     )
     before = d.news["starting"]
     d.session.choose(target="banana", knobs={"method.particles": 7, "init.spread": 0.5})

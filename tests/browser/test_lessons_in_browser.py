@@ -112,7 +112,7 @@ def test_the_numbers_of_a_stage_are_above_the_foot(open_page, idea):
     tab = open_page(f"?page=lessons&lesson={idea}")
     tab.page.set_viewport_size({"width": 1440, "height": 900})
     tab.wait("window.steinlab && window.steinlab.frames > 0")
-    foot = onward(tab).bounding_box()["y"] - 12
+    foot = tab.at_rest(lambda: tab.button("Next").bounding_box()["y"]) - 12
     tab.wait(f"({OUTS})() < {foot}")
 
 
