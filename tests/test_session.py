@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -267,12 +268,14 @@ def test_what_stood_still_goes_at_once_when_another_target_or_method_is_chosen(d
     d.session.reset()
     d.until(lambda: d.news["starting"] > run and d.session.frames)
     assert d.news["scene"]["cards"]  # the same picture
-    monkeypatch.setattr(session.SCENES, "submit", lambda *work: None)
+    drawn = Future()
+    monkeypatch.setattr(session.SCENES, "submit", lambda *work: drawn)  # its contours do not come
     for choice in ({"target": "banana"}, {"methods": ("svgd", "smi")}):
         monkeypatch.setitem(d.news, "scene", {"cards": ["old"]})
         d.session.choose(**choice)
         d.until(lambda: d.news["scene"] == {})
         d.until(lambda: re.fullmatch(r"compiling .*, about [0-9]+ s, once", d.news["status"]))
+    drawn.set_result(None)
 
 
 def test_while_another_choice_compiles_no_step_of_the_last_run_is_told(desk, monkeypatch):
