@@ -45,7 +45,7 @@ def on_server_loaded(server_context):
     single_thread_lapack()
     gc.set_threshold(*gc.get_threshold()[:2], 50)  # up to Python 3.13: full garbage collections a fifth as often
     gc.collect()
-    gc.freeze()  # nothing of this is garbage ever
+    gc.freeze()  # none of this ever becomes garbage
 
     def warm():
         time.sleep(FIRST)

@@ -429,7 +429,7 @@ def test_a_mode_that_no_draw_has_seen_is_named_with_its_mass():
     one = rng.normal(size=(2000, 2)) - [4.0, 0.0]
     both = one + np.outer(rng.uniform(size=2000) < 0.3, [8.0, 0.0])
     found = diagnose(one, target).findings["modes"]
-    assert found.wrong and found.value == pytest.approx(0.3, abs=0.01) and "one has x = 4" in found.sentence
+    assert found.wrong and found.value == pytest.approx(0.3, abs=0.01) and "at x = 4" in found.sentence
     report = diagnose(both, target)
     assert not report.findings["modes"].wrong and report.ok
 

@@ -617,8 +617,21 @@ def test_a_lesson_that_was_left_compiles_nothing_more(monkeypatch):
             Stepper(spec).prepare()
 
     monkeypatch.setattr(live_stage, "compile", compile_one)
-    compiled = Mock()
-    monkeypatch.setattr(Stepper, "reset", compiled)
+    compiled = []  # on these threads: another test's page may still compile
+    monkeypatch.setattr(Stepper, "reset", lambda *_: compiled.append(threading.current_thread()))
     made = stage(Setup("gaussian", ("svgd", "smi")))
     made.prepare()
-    assert begun == ["svgd"] and not compiled.called
+    assert begun == ["svgd"] and threading.current_thread() not in compiled
+
+
+def test_a_stage_whose_picture_is_cleared_can_be_paused():
+    made = stage(Setup("gaussian", ("svgd", "smi")))
+    made.session = Mock(begun=True)
+    made.stage.scene = {}  # as while another target's program compiles
+    made.pause()
+    made.resume()
+    assert made.session.sleep.called and made.session.wake.called
+    made.session.begun = False
+    made.session.reset_mock()
+    made.pause()
+    assert not made.session.sleep.called

@@ -12,7 +12,7 @@ from bokeh.document import Document
 from guard import guarded
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from panel.io.state import set_curdoc
+from panel.io.state import set_curdoc, state
 from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
@@ -85,6 +85,15 @@ def test_every_link_opens_a_page(key, said, tmp_path):
 
     try_it()
     assert all(map(readable, said))
+
+
+@pytest.mark.parametrize(
+    "agent, opened", [("Mozilla/5.0 (Android 15; Mobile; rv:140.0)", False), ("Mozilla/5.0", True)]
+)
+def test_on_a_phone_the_sidebar_is_closed_from_the_start(monkeypatch, agent, opened):
+    monkeypatch.setattr(type(state), "headers", property(lambda self: {"User-Agent": agent}))
+    with set_curdoc(Document()):
+        assert Shell({"page": "collapse"}).frame.sidebar_open == opened
 
 
 def test_messages_that_no_script_sends(said, tmp_path, caplog):

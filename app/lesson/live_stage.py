@@ -87,11 +87,11 @@ class LiveStage(Output):
                 compile(spec, measure=self.view.measured)
 
     def pause(self) -> None:
-        if self.stage.scene:  # else no browser has shown it yet
+        if self.session.begun:  # else no browser has shown it yet
             self.session.sleep()
 
     def resume(self) -> None:
-        if self.stage.scene:
+        if self.session.begun:
             self.session.wake()
 
     def darken(self, on: bool) -> None:

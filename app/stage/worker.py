@@ -49,9 +49,14 @@ class Worker:
         self._awake = True
         self._thread: threading.Thread | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether wake() has been called."""
+        return self._thread is not None
+
     def wake(self):
         """Go on after sleep(); the first time begin. Commands that came before wait in the queue."""
-        if self._thread is None:
+        if not self.begun:
             self._put(self._begin)
             self._thread = threading.Thread(target=self._work, name=type(self).__name__, daemon=True)
             self._thread.start()
@@ -78,10 +83,10 @@ class Worker:
         """End the thread. A second call does nothing."""
         self._closed = True
         self._streamer.close()
-        if self._thread is None:
-            self._forget()
-        else:
+        if self.begun:
             self._commands.put((int, ()))  # wakes it
+        else:
+            self._forget()
 
     def _put(self, command, *arguments):
         if not self._closed:

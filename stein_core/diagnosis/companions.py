@@ -40,17 +40,18 @@ def modes(seen: Evidence) -> Finding | None:
         far = large[0].place - seen.draws.mean(axis=0)
         name, value = worst(seen.names, large[0].place, np.abs(far / seen.draws.std(axis=0)))
         mass = float(sum(mode.share for mode in large))
+        which = "One of them has" if len(large) == 1 else f"{len(large)} of them have"
         text = (
-            f"{len(seen.modes)} modes were found from several starts. {len(large)} have no draws, about {mass:.0%} of "
+            f"{len(seen.modes)} modes were found from several starts. {which} no draws, about {mass:.0%} of the mass: "
+            f"at {name} = {value:.3g}."
         )
-        text += f"the mass: one has {name} = {value:.3g}."
         return Finding(mass, 0.0, 0.0, True, text)
     wrong, error = False, 0.0
     if len(there) > 1:
         found = weights_of(there, seen.draws, seen.log_p, seen.effective_of)
-        apart = (found.draws - found.density) / np.sqrt(np.maximum(found.density * (1 - found.density), 1e-12))
-        errors = found.errors / np.sqrt(np.maximum(found.density * (1 - found.density), 1e-12))
-        bad = off(apart, -SHIFT, SHIFT, 0.0, certain(len(there)) * errors)
+        sds = np.sqrt(np.maximum(found.density * (1 - found.density), 1e-12))  # of being in a mode or not
+        apart = (found.draws - found.density) / sds
+        bad = off(apart, -SHIFT, SHIFT, 0.0, certain(len(there)) * found.errors / sds)
         k = int(np.argmax(np.abs(apart) + 1e9 * bad))
         far = there[k].place - there[k - 1].place
         name, value = worst(seen.names, there[k].place, np.abs(far / seen.draws.std(axis=0)))
@@ -79,9 +80,10 @@ def _small(seen: Evidence, lost) -> str:
     if not value > 1.05:
         return ""
     mass = sum(mode.share for mode in lost)
-    which = "A small mode has" if len(lost) == 1 else f"{len(lost)} small modes have"
+    which, them = ("A small mode has", "it") if len(lost) == 1 else (f"{len(lost)} small modes have", "them")
     return (
-        f"{which} no draws, about {mass:.1%} of the mass. With it the sd of {name} would be {value:.2f} times as large."
+        f"{which} no draws, about {mass:.1%} of the mass. With {them} the sd of {name} would be {value:.2f} times as "
+        "large."
     )
 
 
