@@ -58,6 +58,7 @@ def test_no_registered_target_is_called_improper():
     assert {name: along for name in asked if (along := flat_direction(target_of(Spec(name, method="svgd"))))} == {}
 
 
+@pytest.mark.long
 def test_a_fit_that_diverges_says_why_and_what_to_do():
     def schools(y):  # flat in log tau
         mu = numpyro.sample("mu", dist.Normal(0, 10))

@@ -78,6 +78,7 @@ def test_a_notebook_shows_the_whole_report_and_its_style_stays_in_it():
     assert depth == 0 and all(each.startswith(".steinlab") for each in top.split("\n") if each.strip())
 
 
+@pytest.mark.long
 def test_a_report_of_a_fit_says_what_repeats_it():
     made = fit("gaussian", steps=40, seed=3, particles=6, knobs={"method.alpha": 0.2}, progress=False)
     report = diagnose(made)
