@@ -22,7 +22,7 @@ from app.pages.samplers.page import Samplers
 from app.pages.start import Index
 from app.pages.wave.page import WavePage
 from app.server.limits import LIMITS
-from app.server.loop import soon
+from app.server.loop import soon, unscheduled
 from app.server.memory import detach_busy, forget_page, keep_alive
 from app.server.patches import stay_local
 from app.server.streaming import FRAME_BUDGET
@@ -87,13 +87,15 @@ def serve() -> None:
     try:
         page = build()
     except Exception as error:
-        log.exception("start")
-        page = pmui.Alert(
-            pn.pane.HTML(html.escape(f"{type(error).__name__}: {error}. The server's log has the details.")),
-            severity="error",
-            title="Could not start",
-        )
+        page = could_not_start(error)
     page.servable(title="Steinlab")
+
+
+def could_not_start(error: Exception) -> pmui.Alert:
+    """Log the error that is being handled, and return what the visitor reads."""
+    log.exception("start")
+    text = html.escape(f"{type(error).__name__}: {error}. The server's log has the details.")
+    return pmui.Alert(pn.pane.HTML(text), severity="error", title="Could not start")
 
 
 def build() -> pmui.Page | pmui.Alert:
@@ -106,11 +108,15 @@ def build() -> pmui.Page | pmui.Alert:
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     shell = Shell(query)
     forget_page(pn.state.curdoc, shell)
+    shell.later(shell.begin)
     return shell.frame
 
 
 class Shell:
-    """Hold one visitor's pages. Each is built on its first visit and then kept; one is shown, the rest are hidden."""
+    """Hold one visitor's pages. Each is built on its first visit and then kept; one is shown, the rest are hidden.
+
+    The frame is there at once. `begin` builds the first page, when the browser already loads the frame's scripts.
+    """
 
     def __init__(self, query: dict[str, str]):
         self.address, self.later = "", soon(pn.state.curdoc)
@@ -149,10 +155,19 @@ class Shell:
         detach_busy(self.frame)
         wanted = query.get("page")
         self.unknown = None if wanted in (None, *PAGES) else str(unknown("page", wanted, PAGES))
-        self.key = page_of(query)
-        self.make(self.key, query)
-        self.frame.param.update(**self.drawer(self.key))
+        self.key, self.query = page_of(query), query
         self.menu.value = self.key
+
+    def begin(self):
+        """Build the first page, or say why that fails."""
+        with unscheduled(pn.state.curdoc):
+            try:
+                self.make(self.key, self.query)
+                self.frame.param.update(**self.drawer(self.key))
+            except Exception as error:
+                self.menu.visible = False
+                self.main.append(could_not_start(error))
+                return
         self.menu.param.watch(lambda event: self.turn_to(event.new), "value")
         pn.state.onload(self.start)
 

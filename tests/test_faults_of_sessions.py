@@ -118,7 +118,13 @@ def page(tmp_path, monkeypatch):
     document = Document()
     with set_curdoc(document):
         made = Collapse(Mock(), {"methods": "svgd", "dims": "5", "particles": "4", "seeds": "2"})
-        made.post = made.on_news
+        made.told = []
+
+        def post(news):
+            made.on_news(news)
+            made.told += [id(told[0]) for told in news.values() if isinstance(told, tuple)]  # when it is shown
+
+        made.post = post
         made.show()
         yield made
     jobs._opened.cache_clear()
@@ -130,7 +136,8 @@ def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_p
         (tmp_path / "sweeps.sqlite").write_bytes(MAGIC + b"not a database at all" * 200)
     page.arrived = True
     page._redraw()
-    until(lambda: page.found is None and "shipped" in page.computing.reading.object and page.curves)
+    until(lambda: id(page.requested) in page.told)
+    assert page.found is None and "shipped" in page.computing.reading.object and page.curves
     assert page.damaged.visible is damaged and "set aside" in page.damaged.objects[0].object
     assert caplog.text.count("sweeps.sqlite was damaged; it is now") == damaged
     assert len(list(tmp_path.glob("sweeps.sqlite.damaged-*"))) == damaged
@@ -217,7 +224,9 @@ from app.lesson.host import NotebookHost, use_host
 warm_up.compile_first_lesson()
 with set_curdoc(Document()), use_host(NotebookHost(lambda call: call())):
     for page in shell.PAGES:
-        shell.Shell({"page": page}).frame.get_root()
+        made = shell.Shell({"page": page})
+        made.begin()
+        made.frame.get_root()
     chart = notebook.chart(lambda: hv.Curve([0, 1]))
     while chart.drawing:
         pass

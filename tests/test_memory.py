@@ -10,7 +10,7 @@ from pathlib import Path
 import panel as pn
 import pytest
 from bokeh.model import Model
-from checks import PATIENCE, finished
+from checks import finished
 from panel.io import document as io_document
 from panel.io.server import get_server
 from panel.viewable import Viewable
@@ -48,9 +48,10 @@ def born(monkeypatch):
     gc.enable()
 
 
-def left_of(born: list) -> list[str]:
-    """Return the kinds of those that are alive."""
-    return [type(one()).__name__ for one in born if one()]
+def left_of(born: list) -> dict[str, list]:
+    """Return the kinds of those that are alive, and of what refers to each."""
+    alive = [one() for one in born if one()]
+    return {type(one).__name__: [type(by).__name__ for by in gc.get_referrers(one) if by is not alive] for one in alive}
 
 
 async def visited(query: str, born: list) -> None:
@@ -70,10 +71,9 @@ async def visited(query: str, born: list) -> None:
             await visitor.watch(time.monotonic() + 0.2)
         assert left_of(born)
         await visitor.close()
-        for _ in range(10 * PATIENCE):  # a program that is being compiled holds its page
+        end = time.monotonic() + 60
+        while any(one() for one in born) and time.monotonic() < end:  # a program that compiles holds its page
             await asyncio.sleep(0.1)
-            if not left_of(born):
-                break
     finally:
         server.stop()
         server.unlisten()

@@ -93,12 +93,15 @@ def test_every_link_opens_a_page(key, said, tmp_path):
 def test_on_a_phone_the_sidebar_is_closed_from_the_start(monkeypatch, agent, opened):
     monkeypatch.setattr(type(state), "headers", property(lambda self: {"User-Agent": agent}))
     with set_curdoc(Document()):
-        assert Shell({"page": "collapse"}).frame.sidebar_open == opened
+        shell = Shell({"page": "collapse"})
+        shell.begin()
+        assert shell.frame.sidebar_open == opened
 
 
 def test_messages_that_no_script_sends(said, tmp_path, caplog):
     with set_curdoc(Document()):
         shell = Shell({})
+        shell.begin()
         for key in PAGES:
             shell.turn_to(key)
         components = shell.main.select(lambda one: isinstance(one, CheckedMessages)) + shell.sidebar.select(

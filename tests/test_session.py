@@ -413,19 +413,6 @@ def test_a_new_method_is_on_the_pages_with_no_other_edit():
         del METHODS._entries["mine"], METHODS._entries["plain"]
 
 
-def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch):
-    import app.shell
-
-    def broken():
-        raise RuntimeError("no such thing")
-
-    served = []
-    monkeypatch.setattr(app.shell, "build", broken)
-    monkeypatch.setattr(app.shell.pmui.Alert, "servable", lambda self, **k: served.append(self))
-    app.shell.serve()
-    assert "no such thing" in served[0].objects[0].object
-
-
 def test_a_target_that_is_not_listed_is_in_no_menu():
     facts = {"label": "Mine", "reference": "a notebook", "dims": (2, 4), "default_dim": 2}
     TARGETS.register("mine", listed=False, **facts)(TARGETS["gaussian"].make)

@@ -273,7 +273,9 @@ def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(mo
     assert budget.pages(budget.REMEMBERED) == budget.pages() == 1
 
 
-def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_its_end(caplog):
+def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_its_end(caplog, monkeypatch):
+    monkeypatch.setattr(current, "_PATCHED_CURDOCS", [])  # Bokeh leaves the document of a callback that fails there
+
     async def told():
         with session_of(Document()) as session:
             document, heard = session.document, []

@@ -196,7 +196,9 @@ def test_a_page_begins_to_train_once_it_is_built_and_before_a_browser_has_loaded
     async def built():
         document = Document()
         with session_of(document), set_curdoc(document):
-            page = Shell({"page": "wave", "width": "5"}).pages["wave"]
+            shell = Shell({"page": "wave", "width": "5"})
+            shell.begin()
+            page = shell.pages["wave"]
             assert not woken
             await asyncio.sleep(0.1)
             assert woken == page.networks.sessions

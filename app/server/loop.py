@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 
 from bokeh.io import doc as current
-from panel.io.state import set_curdoc
+from panel.io.state import set_curdoc, state
 from tornado.ioloop import IOLoop
 
 
@@ -19,6 +20,20 @@ class Unbusy:
     def _process_bokeh_event(self, document, event):
         with set_curdoc(document):
             self._process_event(event)
+
+
+@contextmanager
+def unscheduled(document):
+    """Let changes of a page that no browser has yet take effect at once.
+
+    Panel leaves each of them to a callback of Bokeh's, which refers to itself and so keeps the closed page.
+    No upstream issue known; Panel 1.9.4.
+    """
+    state._connected[document] = True
+    try:
+        yield
+    finally:
+        del state._connected[document]
 
 
 def soon(document):

@@ -1,0 +1,53 @@
+"""The frame around the pages, from the visit to the first page."""
+
+import asyncio
+
+import panel as pn
+import pytest
+from bokeh.document import Document
+from checks import finished, session_of
+from panel.io.server import DocHandler, get_server
+from panel.io.state import set_curdoc
+from panel.viewable import Viewable
+from tornado.httpclient import AsyncHTTPClient
+from tornado.ioloop import IOLoop
+
+from app import shell
+
+
+@pytest.mark.parametrize("part", ["build", "Shell.make"])
+def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch, part):
+    def broken(*arguments):
+        raise RuntimeError("no such thing")
+
+    served = []
+    monkeypatch.setattr(f"app.shell.{part}", broken)
+    monkeypatch.setattr(Viewable, "servable", lambda self, **k: served.append(self))
+
+    async def visited():
+        with session_of(Document()) as session, set_curdoc(session.document):
+            shell.serve()
+            await asyncio.sleep(0.1)
+
+    finished(visited())
+    assert "no such thing" in served[0].select(pn.pane.HTML)[0].object
+
+
+def test_a_page_is_answered_before_it_is_built(monkeypatch):
+    """The frame, that is: its scripts load while the page is built."""
+    heard = []
+    monkeypatch.setattr(DocHandler, "on_finish", lambda handler: heard.append("answered"), raising=False)
+    monkeypatch.setattr(shell.Shell, "make", lambda self, key, query: heard.append(key))
+    monkeypatch.setattr(shell.Shell, "drawer", lambda self, key: {})
+
+    async def asked() -> str:
+        server = get_server({"app": shell.serve}, port=0, start=True, loop=IOLoop.current())
+        try:
+            return (await AsyncHTTPClient().fetch(f"http://localhost:{server.port}/app?page=wave")).body.decode()
+        finally:
+            server.stop()
+
+    page = finished(asked())
+    assert heard == ["answered", "wave"]
+    sheet, script = page.index('<link rel="stylesheet"'), page.index('<script type="text/java')
+    assert page.index("Loading the page") < sheet < script
