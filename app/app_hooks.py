@@ -28,7 +28,7 @@ def on_server_loaded(server_context):
     from tornado.ioloop import IOLoop
 
     from app import notebook, shell, warm_up  # noqa: F401  (see above)
-    from app.server import patches
+    from app.server import patches, workarounds
     from app.server.limits import LIMITS
     from stein_core import keep_compiled
     from stein_core.machine import single_thread_lapack
@@ -39,7 +39,7 @@ def on_server_loaded(server_context):
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if LIMITS.particles >= WIDE:
         keep_buffers()
-    patches.apply()
+    workarounds.apply()
     IOLoop.current().add_callback(patches.begin_busy_cleanup)
     keep_compiled()
     single_thread_lapack()

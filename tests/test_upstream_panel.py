@@ -5,7 +5,7 @@ import gc
 import inspect
 import sys
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -17,7 +17,7 @@ import param
 import pytest
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
-from checks import finished
+from checks import finished, session_of
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
 from panel.io import document as io_document
@@ -34,7 +34,7 @@ from tornado.websocket import WebSocketClosedError
 
 from app.notebook import stay_offline
 from app.server import patches
-from app.server.loop import Unbusy
+from app.server.loop import Unbusy, unscheduled
 from app.server.memory import detach_busy, forget_page
 from app.server.patches import (
     begin_busy_cleanup,
@@ -216,6 +216,25 @@ def kept_by_busy_cleanup(begin) -> bool:
 def test_panel_keeps_the_first_page_that_was_busy():
     assert kept_by_busy_cleanup(lambda: None), "app.server.patches.begin_busy_cleanup"
     assert not kept_by_busy_cleanup(begin_busy_cleanup)
+
+
+def changed_at_once(within) -> bool:
+    """Whether a change of a page that no browser has yet is in its models when it was made."""
+
+    async def change():
+        document, column = Document(), pn.Column()
+        with set_curdoc(document):
+            root = column.get_root(document)
+            with session_of(document), within(document):
+                column.append(pn.Spacer())
+                return len(root.children) == 1
+
+    return finished(change())
+
+
+def test_panel_leaves_changes_to_a_callback_until_a_browser_has_come():
+    assert not changed_at_once(nullcontext), "app.server.loop.unscheduled"
+    assert changed_at_once(unscheduled)
 
 
 def addresses(document: Document) -> list[str]:

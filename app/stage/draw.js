@@ -11,8 +11,9 @@ const textOf = (size, family, weight = 400) => `${weight} ${size * unit}px ${fam
 
 function number(v) {
   if (!Number.isFinite(v)) return "–";
+  if (!v) return "0";  // exactly
   const a = Math.abs(v);
-  if (a && (a < 1e-3 || a >= 1e5)) return v.toExponential(2).replace("-", "−").replace("e-", "e−").replace("e+", "e");
+  if (a < 1e-3 || a >= 1e5) return v.toExponential(2).replace("-", "−").replace("e-", "e−").replace("e+", "e");
   return (a >= 1e4 ? v.toFixed(0) : v.toPrecision(4)).replace("-", "−");
 }
 
