@@ -111,6 +111,14 @@ def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch)
 
 
 @pytest.fixture
+def damaged(request, tmp_path):
+    """Whether the file of a page's store is no database, from before the page is made."""
+    if request.param:
+        (tmp_path / "sweeps.sqlite").write_bytes(MAGIC + b"not a database at all" * 200)
+    return request.param
+
+
+@pytest.fixture
 def page(tmp_path, monkeypatch):
     """Page Variance collapse as a browser has it, with a store of its own."""
     monkeypatch.setenv("STEINLAB_CACHE", str(tmp_path))
@@ -130,10 +138,8 @@ def page(tmp_path, monkeypatch):
     jobs._opened.cache_clear()
 
 
-@pytest.mark.parametrize("damaged", [True, False])
-def test_a_damaged_store_is_said_on_the_page_and_in_the_log(page, damaged, tmp_path, caplog):
-    if damaged:
-        (tmp_path / "sweeps.sqlite").write_bytes(MAGIC + b"not a database at all" * 200)
+@pytest.mark.parametrize("damaged", [True, False], indirect=True)
+def test_a_damaged_store_is_said_on_the_page_and_in_the_log(damaged, page, tmp_path, caplog):
     page.arrived = True
     page._redraw()
     until(lambda: id(page.requested) in page.told)
