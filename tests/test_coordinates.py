@@ -68,6 +68,7 @@ def test_what_is_known_of_a_target_moves_with_its_coordinates(kind):
         assert np.abs(np.asarray(found) - places).max() > 0.1
 
 
+@pytest.mark.long
 def test_a_target_without_a_name_has_the_option_if_its_covariance_is_known():
     def line(y):
         a, b = numpyro.sample("a", dist.Normal(0, 3)), numpyro.sample("b", dist.Normal(0, 1))

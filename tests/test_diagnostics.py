@@ -68,6 +68,7 @@ def test_effective_components_are_the_mutual_information_of_draw_and_guide():
     assert alone.metrics["components"] == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.long
 def test_variances_and_means():
     frame, locations, scales = guides()
     x = points()
@@ -159,6 +160,7 @@ def test_methods_of_one_problem_share_the_compiled_diagnostics():
         np.testing.assert_equal(frame, same[0])
 
 
+@pytest.mark.long
 def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_last_program():
     steppers = [Stepper(Spec("oring", method=method, capacity=8)) for method in ("svgd", "ensemble")]
     # Another could be there by now; and what is built while a program is traced is of no use later.
@@ -175,6 +177,7 @@ def test_diagnostics_are_of_the_target_that_the_run_began_with_and_go_with_its_l
     assert not meter()
 
 
+@pytest.mark.long
 def test_the_stein_discrepancy_does_not_see_a_collapse():
     """20 particles in 50 dimensions: SVGD's variance is ln(20) / 50, that of exact draws 1, yet its KSD is smaller."""
     stepper = lazy(Spec("gaussian", 50, "svgd", capacity=20))

@@ -241,6 +241,7 @@ def test_alpha_of_the_paper_is_alpha_of_numpyro_over_m():
     np.testing.assert_allclose(force_of(numpyro), m * force_of(paper), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 def test_vi_on_a_normal():
     """On N(0, 1) the guide can be exact; on a correlated normal its variances are 1 / P_ii = 1 - 0.8^2."""
     decay = ((1500, "method.step_size", 0.005),)

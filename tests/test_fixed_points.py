@@ -76,6 +76,7 @@ def test_beyond_some_alpha_it_does_not_hold(dim, rule, force_scale, largest):
     assert [point.stable for point in points] == [True, False]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dim, alphas", [(1, (1.9, 2.4)), (2, (1.1, 1.2)), (3, (1.1, 1.2))])
 def test_stability_is_that_of_the_whole_jacobian(dim, alphas):
     """Equation 9 with `median_log` (k = 1/2) on a grid in all dimensions, differentiated by JAX in float64."""

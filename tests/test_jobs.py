@@ -255,6 +255,7 @@ def test_what_a_file_has_registered_is_imported_by_the_job_and_what_no_file_has_
             assert job.state == "done" and job.rows[0]["kernel"] == "own", job.error
 
 
+@pytest.mark.long
 def test_a_store_that_a_job_finds_damaged_is_said(shelf, tmp_path):
     shelf.close()
     shelf.path.write_bytes(MAGIC + b"not a database at all" * 200)
@@ -264,6 +265,7 @@ def test_a_store_that_a_job_finds_damaged_is_said(shelf, tmp_path):
     assert "rows.sqlite was damaged; it is now" in job.warnings[0]
 
 
+@pytest.mark.long
 def test_a_recording_is_shown_when_it_has_come_and_only_the_last_ones():
     replay = Replay()
     run = {"method": "svgd", "target": "gaussian", "dim": 5, "particles": 4, "alpha": 1.0, "kernel": "rbf",

@@ -569,6 +569,7 @@ def test_the_notation_is_that_of_the_code():
 TEXT = "\n".join((ROOT / name).read_text() for name in ("README.md", "stein_core/README.md", "CONTRIBUTING.md"))
 
 
+@pytest.mark.long
 def test_the_readmes_code_runs(monkeypatch, capsys):
     monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))  # one block registers a target
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
@@ -583,6 +584,7 @@ def test_the_readmes_code_runs(monkeypatch, capsys):
     assert method in (ROOT / "stein_core" / "methods" / "ensemble.py").read_text()
 
 
+@pytest.mark.long
 def test_the_readmes_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))

@@ -123,6 +123,7 @@ PAGES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_table_writes_it_reads_again(page):
     fields, make, parts, plain = PAGES[page]
@@ -195,6 +196,7 @@ def test_links_of_names_that_became_options_still_open():
         assert len(problems) == 1 and said in problems[0]
 
 
+@pytest.mark.long
 def test_of_a_name_that_several_targets_have_a_link_means_the_own_one():
     for setup in (
         *(

@@ -88,6 +88,7 @@ def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monk
     assert page.error.visible and "no memory" in page.error.object and page.reading.object == "Checking b.npz"
 
 
+@pytest.mark.long
 def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
     theta = np.random.default_rng(0).normal(size=(400, 3))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))

@@ -173,6 +173,7 @@ def known_bug(reason):
 WIDE = {"init_loc_fn": init_to_uniform(radius=2.0)}
 
 
+@pytest.mark.long
 def test_numpyro_svgd_force_is_ours():
     m, knobs = 5, {"method.particles": 5, "bandwidth.rule": "numpyro"}
     stepper = lazy(spec_of("svgd"))

@@ -56,6 +56,7 @@ def test_spare_rows_far_away_change_nothing(d, spare):
         assert_forces(found(x, kernel, spare), x, kernel, 1e-4 if d > 16 and kernel == "laplace" else 1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shift", [100.0, 1e4])
 def test_a_common_shift_changes_no_repulsion(shift):
     x = normal(20, 50)
@@ -65,6 +66,7 @@ def test_a_common_shift_changes_no_repulsion(shift):
         np.testing.assert_allclose(far, near, atol=1e-4 * np.abs(near).max(), err_msg=kernel)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [16, 17, 50])
 @pytest.mark.parametrize("n", [2, 3])
 def test_particles_in_one_place_have_numpyros_bandwidth_of_one(d, n):

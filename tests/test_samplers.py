@@ -209,6 +209,7 @@ def trained(target, method, steps, seed, count=128, options=None, **knobs):
     return stepper.draw(state, knobs, 5000, seed=seed + 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_ksivi_finds_a_normal(seed):
     draws = trained(TARGET, "ksivi", 3000, seed, **{"method.step_size": 2e-3})
@@ -249,6 +250,7 @@ def test_the_stein_kernel_is_that_of_the_papers():
         np.testing.assert_allclose(np.sum(parts, axis=0), wanted, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.long
 def test_ksd_descent_returns_to_a_line_of_symmetry():
     """Started near the line between two modes, its points come back to it; SVGD's leave it. Korba et al. 2021."""
     for method, low, high in (("ksdd", 0, 5e-3), ("svgd", 1, 3)):

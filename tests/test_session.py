@@ -278,6 +278,7 @@ def test_what_stood_still_goes_at_once_when_another_target_or_method_is_chosen(d
     drawn.set_result(None)
 
 
+@pytest.mark.long
 def test_while_another_choice_compiles_no_step_of_the_last_run_is_told(desk, monkeypatch):
     d = desk()
     d.until(lambda: d.news.get("step", 0) > 0)

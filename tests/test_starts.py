@@ -38,6 +38,7 @@ def schools():
         return from_numpyro(centred_schools)
 
 
+@pytest.mark.long
 def test_a_density_without_a_bound_starts_among_its_mass(schools):
     """posteriordb's 10,000 reference draws: mu 4.41 +- 3.31, theta[0] 6.19 +- 5.64, log tau 0.80 +- 1.18; NUTS on this
     centred form, which does not reach all of the neck: log tau 0.93 +- 0.89."""
@@ -130,6 +131,7 @@ def test_an_autoregression():
     np.testing.assert_allclose(target.scale[:4], np.sqrt(rest / 197 * np.diagonal(np.linalg.inv(x.T @ x))), rtol=0.02)
 
 
+@pytest.mark.long
 def test_a_garch_model():
     """Flat priors, a bound that depends on another site, and a scan. The mode is near what made the data, and
     higher."""
@@ -226,6 +228,7 @@ def test_a_curvature_without_any_number_is_no_error():
     assert target.scale == pytest.approx(np.full(3, gamma(2 / 3) ** -0.5), rel=0.3)
 
 
+@pytest.mark.long
 def test_an_ordinary_differential_equation():
     """JAX has no forward mode of `odeint`. Of y' = -k y the end is exp(-k): the mode is where it meets the data."""
 

@@ -118,6 +118,7 @@ def test_batches_depend_on_the_grid_alone():
 # ---------------------------------------------------------------- what runs them
 
 
+@pytest.mark.long
 def test_on_threads_every_row_comes_once_with_a_report(undisturbed, tmp_path):
     store, reports = Store(tmp_path / "s.sqlite"), []
     recipes = grid()

@@ -176,6 +176,7 @@ def test_splits_are_the_published_ones():
 # ---------------------------------------------------------------- the model of the SVGD paper
 
 
+@pytest.mark.long
 @DATA
 def test_the_density_is_the_one_of_the_paper_and_the_split_is_a_knob():
     """Written out in NumPy by the formula: y ~ N(f, 1/gamma), w ~ N(0, 1/lambda), both Gamma(1, rate 0.1)."""

@@ -88,6 +88,7 @@ def test_a_network_of_another_width_leaves_few_programs(counted):
     assert 5 < programs[COMPILE] < 30
 
 
+@pytest.mark.long
 def test_data_noise_and_prior_are_knobs_that_compile_nothing(counted):
     stepper = compile(Spec("wave", dim=FIVE, method="svgd", capacity=6))
     known = {"method.particles": 5, "method.step_size": 1e-3}
@@ -211,6 +212,7 @@ def test_function_values_are_those_of_the_particles():
         function_values(Spec("ring"), state.particles, {}, x)
 
 
+@pytest.mark.long
 def test_nuts_gives_the_posterior_of_a_line():
     """f = a + b x, unit normal prior and noise: the posterior of f is normal with known mean and sd."""
     x, y = np.array([-1.0, 0.0, 2.0]), np.array([0.5, 1.0, 3.0])
