@@ -31,8 +31,8 @@ def on_server_loaded(server_context):
     from app.server import patches, workarounds
     from app.server.limits import LIMITS
     from stein_core import keep_compiled
-    from stein_core.machine import single_thread_lapack
-    from stein_core.runner import WIDE
+    from stein_core.base.machine import single_thread_lapack
+    from stein_core.runs.runner import WIDE
 
     pn.panel(None)  # makes Panel import the packages by which it recognises figures
     # The threads that ask for a frame wait for it anyway; handing it to one more thread costs 5 % of its time.

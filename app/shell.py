@@ -29,7 +29,7 @@ from app.server.streaming import FRAME_BUDGET
 from app.server.visitors import VISITORS
 from app.ui.browser import Browser
 from app.ui.theme import TOKENS, mui
-from stein_core.errors import unknown
+from stein_core.base.errors import unknown
 
 log = logging.getLogger(__name__)
 

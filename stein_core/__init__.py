@@ -6,38 +6,40 @@
 ['attraction', 'bandwidth']
 """
 
-import sys
+from stein_core.base import moved  # noqa: F401  (old names of modules)
 
-from stein_core import (  # noqa: F401  (importing registers)
-    guides,
-    methods,
-    mnist,
-    optimizers,
-    posteriors,
-    sampler_posteriors,
-    sampler_targets,
-    targets,
-    uci,
+# Importing registers, and the order of registration is that of menus. Guides come before the methods that name them.
+# isort: off
+from stein_core.forces import guides, optimizers  # noqa: F401
+from stein_core import methods  # noqa: F401
+from stein_core.targets import mnist, posteriors, waveform, plane, closed_forms, uci  # noqa: F401
+from stein_core.targets.own.density import from_density
+from stein_core.posterior import Report, diagnose
+from stein_core.targets import images, small_networks, wave  # noqa: F401
+
+# isort: on
+from stein_core.base.errors import UnknownName
+from stein_core.base.machine import cache_folder, device_name, keep_compiled
+from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import (
+    BANDWIDTHS,
+    DIAGNOSTICS,
+    FORCE_SCALES,
+    GUIDES,
+    KERNELS,
+    METHODS,
+    OPTIMIZERS,
+    TARGETS,
 )
-from stein_core.density import from_density
-from stein_core.diagnosis import Report, diagnose
-from stein_core.errors import UnknownName
-from stein_core.experiments import bands, images, network_data, wave  # noqa: F401  (importing registers)
-from stein_core.fitted import Fit
-from stein_core.fitting import fit
-from stein_core.knobs import Knob, Option
-from stein_core.machine import cache_folder, device_name, keep_compiled
-from stein_core.models import from_numpyro
-from stein_core.recipe import Recipe
-from stein_core.registry import BANDWIDTHS, DIAGNOSTICS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.rows import from_rows
-from stein_core.runner import Stepper
-from stein_core.spec import Spec, capacity_for, target_of
-from stein_core.steppers import collect, compile, stream
-from stein_core.types import Forces, Frame, Functions, Guide, Method, Points, Rows, State, Target
-
-# Scripts that earlier versions exported import these two from here.
-sys.modules |= {"stein_core.bands": bands, "stein_core.wave": wave}
+from stein_core.contract.spec import Spec, capacity_for, target_of
+from stein_core.contract.types import Forces, Frame, Functions, Guide, Method, Points, Rows, State, Target
+from stein_core.posterior.fit import fit
+from stein_core.posterior.fitted import Fit
+from stein_core.runs.cache import collect, compile, stream
+from stein_core.runs.runner import Stepper
+from stein_core.targets.own.numpyro_models import from_numpyro
+from stein_core.targets.own.rows import from_rows
 
 __all__ = [
     "BANDWIDTHS",

@@ -10,10 +10,10 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
-from stein_core import steppers
-from stein_core.experiments import bands
-from stein_core.machine import maps_used, single_thread_lapack
-from stein_core.registry import Registry
+from stein_core.base import bands
+from stein_core.base.machine import maps_used, single_thread_lapack
+from stein_core.contract.registry import Registry
+from stein_core.runs import cache as steppers
 from stein_core.sweep import batches
 
 BROWSER = "tests/browser/"

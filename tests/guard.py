@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jax
 
-from stein_core.machine import cache_folder
+from stein_core.base.machine import cache_folder
 
 PATIENCE = 20  # seconds a call
 MAKERS = {dataclasses.__file__, collections.__file__}  # they write the methods of a class, then run that

@@ -3,7 +3,7 @@
 import warnings
 
 from stein_core import from_numpyro
-from stein_core.models import ModelWarning
+from stein_core.targets.own.numpyro_models import ModelWarning
 
 
 def quietly(model, *args, **kwargs):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stein_core import DIAGNOSTICS, METHODS, Recipe, Spec, UnknownName, collect, stream
-from stein_core.spec import _target
+from stein_core.contract.spec import _target
 from stein_core.sweep.batches import DIMS, padded_capacity, padded_dim, program_of, run_batch
 from stein_core.sweep.stop import Stop
 

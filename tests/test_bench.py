@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import stein_core.cli.main as cli
-from stein_core.assembly import assemble
 from stein_core.cli import bench, cases
-from stein_core.recipe import knobs_of
-from stein_core.spec import target_of
+from stein_core.contract.recipe import knobs_of
+from stein_core.contract.spec import target_of
+from stein_core.runs.assembly import assemble
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}
 

@@ -16,11 +16,11 @@ from app.pages.benchmarks.page import Benchmarks
 from app.pages.benchmarks.shipped import missing, offered, shipped
 from app.stage.choices import Choices
 from app.stage.setup import Setup
-from stein_core.downloads import data_file
-from stein_core.experiments.posteriordb import folder
-from stein_core.tables import TABLES, compare
-from stein_core.tables.posteriordb import FITS
-from stein_core.tables.smi_uci import VARIANTS
+from stein_core.papers.tables import TABLES, compare
+from stein_core.papers.tables.posteriordb import FITS
+from stein_core.papers.tables.smi_uci import VARIANTS
+from stein_core.targets.data.downloads import data_file
+from stein_core.targets.posteriordb import folder
 
 
 class Frame(param.Parameterized):

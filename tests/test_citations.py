@@ -6,7 +6,7 @@ import re
 
 import stein_core
 from app.pages.notation.papers import PAPERS
-from stein_core.registry import Registry
+from stein_core.contract.registry import Registry
 
 # What is no paper: a formula of ours, an identity, a program.
 NO_PAPER = re.compile(

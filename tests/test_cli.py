@@ -15,7 +15,7 @@ from checks import ARRAYS, assert_same_frame
 
 import stein_core
 import stein_core.cli.main as cli
-from stein_core import (
+from stein_core import (  # fmt: skip
     BANDWIDTHS,
     DIAGNOSTICS,
     FORCE_SCALES,
@@ -29,9 +29,9 @@ from stein_core import (
     UnknownName,
     collect,
     stream,
-)  # fmt: skip
-from stein_core.experiments.wave import dim_of
+)
 from stein_core.sweep.store import MAGIC, Store
+from stein_core.targets.wave import dim_of
 
 REGISTRIES = [TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS]
 RUN = ["run", "--target", "correlated", "--method", "ensemble", "--particles", "5", "--steps", "10"]

@@ -14,7 +14,7 @@ from app.pages.collapse.series import all_series, names_of, points_of, series_of
 from app.pages.notation import CONVENTIONS
 from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, DIAGNOSTICS, Recipe, theory
-from stein_core.experiments.recording import record
+from stein_core.papers.recording import record
 from stein_core.sweep.grids import run_sweep
 from stein_core.sweep.keys import canonical, key_of
 from stein_core.sweep.store import Store

@@ -20,13 +20,13 @@ from stein_core import (
     Spec,
     collect,
     compile,
-    recipe,
-    runner,
     stream,
     target_of,
 )
-from stein_core.noise import normal
-from stein_core.runner import Stepper
+from stein_core.base.noise import normal
+from stein_core.contract import recipe
+from stein_core.runs import runner
+from stein_core.runs.runner import Stepper
 
 M = 5
 COUNT = {"method.particles": M}

@@ -13,15 +13,15 @@ from scipy.spatial.distance import cdist
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
-from stein_core.decentring import funnels
-from stein_core.diagnosis.discrepancy import discrepancy
-from stein_core.diagnosis.evidence import CHECKS, Evidence
-from stein_core.diagnosis.functionals import control_functionals
-from stein_core.diagnosis.regression import implied
-from stein_core.distances import stein_matrix
-from stein_core.fitted import fit_of
-from stein_core.models import ModelWarning
-from stein_core.recipe import Recipe
+from stein_core.base.distances import stein_matrix
+from stein_core.contract.recipe import Recipe
+from stein_core.posterior.discrepancy import discrepancy
+from stein_core.posterior.evidence import CHECKS, Evidence
+from stein_core.posterior.fitted import fit_of
+from stein_core.posterior.functionals import control_functionals
+from stein_core.posterior.regression import implied
+from stein_core.targets.own.decentring import funnels
+from stein_core.targets.own.numpyro_models import ModelWarning
 from stein_core.theory import simplex_variance
 
 COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, -0.2], [0.0, -0.2, 0.25]])

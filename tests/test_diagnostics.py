@@ -9,9 +9,9 @@ import pytest
 from checks import lazy
 
 from stein_core import KERNELS, Spec, target_of
-from stein_core import spec as specs
-from stein_core.assembly import diagnostics_of
-from stein_core.runner import Stepper
+from stein_core.contract import spec as specs
+from stein_core.runs.assembly import diagnostics_of
+from stein_core.runs.runner import Stepper
 
 M, D = 5, 4
 EXACT = np.kron(np.eye(2), [[1.0, 0.8], [0.8, 1.0]])  # covariance of the target `correlated` in 4 dimensions

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from stein_core import METHODS, Recipe, Spec, collect, compile
-from stein_core.assembly import arguments_of, assemble
-from stein_core.forces import forces_from
-from stein_core.gram import gram_root
-from stein_core.recipe import knobs_of
-from stein_core.runner import Stepper
-from stein_core.spec import target_of
-from stein_core.types import Forces, Method, State
+from stein_core.contract.recipe import knobs_of
+from stein_core.contract.spec import target_of
+from stein_core.contract.types import Forces, Method, State
+from stein_core.forces.gram import gram_root
+from stein_core.forces.interaction import forces_from
+from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.runner import Stepper
 
 
 @pytest.mark.parametrize("rule", ["median_log", pytest.param("median", marks=pytest.mark.long)])

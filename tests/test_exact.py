@@ -10,10 +10,10 @@ from checks import assert_same_frame, force_of
 from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile
-from stein_core.distances import squared_distances
-from stein_core.kernel_sums import kernel_forces
-from stein_core.median import Pairs
-from stein_core.schedules import cyclical as schedule
+from stein_core.base.distances import squared_distances
+from stein_core.forces.median import Pairs
+from stein_core.forces.sums import kernel_forces
+from stein_core.methods.parts.schedules import cyclical as schedule
 
 HIGH = Spec("gaussian", 50, "svgd", optimizer="sgd", capacity=32)
 LINE = Spec("gaussian", 1, "smi", draws=1000, capacity=8)  # 1-D mixtures: everything has a quadrature

@@ -15,20 +15,22 @@ import pytest
 from desks import cliff  # noqa: F401  (a fixture)
 
 import stein_core.cli.main as cli
-from stein_core import METHODS, Recipe, Spec, collect, compile, fit, machine, steppers, stream
-from stein_core.assembly import assemble
+from stein_core import METHODS, Recipe, Spec, collect, compile, fit, stream
+from stein_core.base import machine
+from stein_core.base.machine import bytes_needed, check_memory
 from stein_core.cli import commands, recordings
-from stein_core.experiments.nuts import run_nuts
-from stein_core.experiments.wave import dim_of
-from stein_core.machine import bytes_needed, check_memory
-from stein_core.recipe import knobs_of
-from stein_core.spec import target_of
+from stein_core.contract.recipe import knobs_of
+from stein_core.contract.spec import target_of
+from stein_core.papers.wave_nuts import run_nuts
+from stein_core.runs import cache as steppers
+from stein_core.runs.assembly import assemble
 from stein_core.sweep import grids
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.grids import SWEEPS, run_sweep
 from stein_core.sweep.keys import key_of
 from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
+from stein_core.targets.wave import dim_of
 
 SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200, "svgd", capacity=256),
          Spec("gaussian", 2, "smi", draws=10, capacity=256),
@@ -95,7 +97,7 @@ def test_where_memory_maps_run_short_unused_programs_go_and_then_none_is_compile
 
 
 def test_nuts_that_would_not_fit_into_memory_is_refused_before_it_begins(monkeypatch):
-    monkeypatch.setattr("stein_core.experiments.nuts.make_room", lambda: pytest.fail("it begins"))
+    monkeypatch.setattr("stein_core.papers.wave_nuts.make_room", lambda: pytest.fail("it begins"))
     monkeypatch.setenv("STEINLAB_MEMORY_GB", "1")
     with pytest.raises(ValueError, match="samples = 1000000 would need about 3.2 GB; allowed: 1.0 GB"):
         run_nuts("wave", dim_of(2), {}, np.zeros(100), samples=10**6)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from stein_core import KERNELS, Recipe, Spec, collect
-from stein_core.fixed_points import two_guides, why_none
+from stein_core.theory.fixed_points import two_guides, why_none
 
 SPEC = Spec("gaussian", dim=2, method="smi", optimizer="sgd", draws=1000, capacity=8)
 TWO = {"method.particles": 2}
@@ -143,7 +143,7 @@ def test_a_run_leaves_a_fixed_point_that_does_not_hold():
 
 def test_the_gradient_is_that_of_the_mixture_elbo():
     # d/da and d/ds of L, from its definition by quadrature: what the closed form of G says.
-    from stein_core.fixed_points import _gradient
+    from stein_core.theory.fixed_points import _gradient
 
     x, w = hermegauss(200)
     w = w / w.sum()

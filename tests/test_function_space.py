@@ -11,19 +11,21 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 from jax.scipy.stats import norm
 
-from stein_core import Functions, Rows, Spec, Target, downloads, function_space, target_of
-from stein_core.assembly import arguments_of, assemble
-from stein_core.downloads import data_file, idx
-from stein_core.experiments import images
-from stein_core.experiments.network_data import far_points, gap_data, handles, nngp, nngp_posterior, ring_data
-from stein_core.experiments.published import published
-from stein_core.functional_priors import spectral_score
-from stein_core.networks import mlp
-from stein_core.recipe import knobs_of
-from stein_core.schedules import SCHEDULES
-from stein_core.tables import TABLES, compare
-from stein_core.tables.ensembles import recipe_of
-from stein_core.tables.table import row_of
+from stein_core import Functions, Rows, Spec, Target, target_of
+from stein_core.base.networks import mlp
+from stein_core.contract.recipe import knobs_of
+from stein_core.methods.parts import function_space
+from stein_core.methods.parts.functional_priors import spectral_score
+from stein_core.methods.parts.schedules import SCHEDULES
+from stein_core.papers.published import published
+from stein_core.papers.tables import TABLES, compare
+from stein_core.papers.tables.ensembles import recipe_of
+from stein_core.papers.tables.table import row_of
+from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.targets import images
+from stein_core.targets.data import downloads
+from stein_core.targets.data.downloads import data_file, idx
+from stein_core.targets.small_networks import far_points, gap_data, handles, nngp, nngp_posterior, ring_data
 
 SMALL = {"target.width": 4, "target.batch_size": 512}
 FEW = {"target.handles": handles(0, 7, 3), "target.data": tuple(map(tuple, gap_data()[::15].round(3)))}

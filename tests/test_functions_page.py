@@ -17,8 +17,8 @@ from app.stage import nuts_job
 from app.stage.training import Snapshot
 from app.ui.job_bar import STILL
 from stein_core import METHODS
-from stein_core.experiments.network_data import gap_data
-from stein_core.experiments.nuts import Reference, run_nuts
+from stein_core.papers.wave_nuts import Reference, run_nuts
+from stein_core.targets.small_networks import gap_data
 
 
 def test_a_bad_setup_is_refused_and_says_what_is_allowed():

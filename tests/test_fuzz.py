@@ -16,32 +16,18 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 from guard import guarded
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from app.pages.collapse.grid import AXES, QUANTITIES, read_link
 from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
-from stein_core import (
-    GUIDES,
-    KERNELS,
-    METHODS,
-    OPTIMIZERS,
-    TARGETS,
-    Fit,
-    Frame,
-    Recipe,
-    Spec,
-    diagnose,
-    downloads,
-    target_of,
-)
-from stein_core.cli import bench, bench_posteriors, bench_samplers, commands, posterior, recordings, tables
-from stein_core.cli import main as cli
-from stein_core.experiments.nuts import load_reference
-from stein_core.experiments.recording import Recording, Shot
+from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
+from stein_core.cli import bench, bench_posteriors, bench_samplers, commands, main as cli, posterior, recordings, tables
+from stein_core.papers.recording import Recording, Shot
+from stein_core.papers.wave_nuts import load_reference
 from stein_core.sweep.store import Store
+from stein_core.targets.data import downloads
 
 CASES = settings(
     max_examples=int(os.environ.get("STEINLAB_FUZZ", 40)),

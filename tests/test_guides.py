@@ -8,10 +8,10 @@ from scipy.stats import multivariate_normal
 
 from app.stage.wire import rows
 from stein_core import GUIDES, Recipe, Spec, collect
-from stein_core.assembly import arguments_of, assemble
-from stein_core.forces import SEEN
-from stein_core.recipe import knobs_of
-from stein_core.spec import target_of
+from stein_core.contract.recipe import knobs_of
+from stein_core.contract.spec import target_of
+from stein_core.forces.interaction import SEEN
+from stein_core.runs.assembly import arguments_of, assemble
 
 D, RANK = 3, 2
 

@@ -25,11 +25,11 @@ from app.server.jobs import Job, JobQueue, SweepJob
 from app.stage import nuts_job
 from app.ui.job_bar import progress
 from stein_core import KERNELS, Recipe
-from stein_core.experiments.nuts import run_nuts
-from stein_core.experiments.recording import record
-from stein_core.experiments.wave import GRID, dim_of
+from stein_core.papers.recording import record
+from stein_core.papers.wave_nuts import run_nuts
 from stein_core.sweep.grids import run_sweep
 from stein_core.sweep.store import MAGIC, Store
+from stein_core.targets.wave import GRID, dim_of
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
 LONG = list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values())

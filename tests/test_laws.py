@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stein_core import METHODS, Spec
-from stein_core.facts import MethodFacts
-from stein_core.runner import Stepper
+from stein_core.contract.facts import MethodFacts
+from stein_core.runs.runner import Stepper
 
 D, N = 8, 6
 NONE = MethodFacts(guides=("point",)).law

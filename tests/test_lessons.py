@@ -52,9 +52,9 @@ from stein_core import (
     Spec,
     Stepper,
 )
+from stein_core.base.pieces import in_pieces, rest_of_this_thread
 from stein_core.cli.main import main
-from stein_core.fixed_points import two_guides
-from stein_core.pieces import in_pieces, rest_of_this_thread
+from stein_core.theory.fixed_points import two_guides
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

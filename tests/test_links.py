@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from app.pages import lessons, location, particles
 from app.pages.collapse import grid

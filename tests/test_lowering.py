@@ -7,7 +7,7 @@ import pytest
 from checks import few
 
 from stein_core import METHODS, Recipe, Spec, from_rows
-from stein_core.runner import Stepper
+from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
 from stein_core.sweep.stop import Stop
 

@@ -10,8 +10,7 @@ import param
 import pytest
 from bokeh.document import Document
 from guard import guarded
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from panel.io.state import set_curdoc, state
 from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable

@@ -9,9 +9,9 @@ import pytest
 from checks import lazy
 
 from stein_core import TARGETS, Recipe, Spec, collect, theory
-from stein_core import spec as specs
-from stein_core.noise import normal
-from stein_core.spec import target_of
+from stein_core.base.noise import normal
+from stein_core.contract import spec as specs
+from stein_core.contract.spec import target_of
 from stein_core.sweep.batches import program_of, run_batch
 from stein_core.sweep.stop import Stop
 
@@ -228,7 +228,7 @@ def ten_bits(x):
 
 @pytest.mark.parametrize("n, d", [(20, 50), (100, 50), pytest.param(500, 1000, marks=pytest.mark.long), (600, 50)])
 def test_the_force_is_that_of_full_float32(n, d):
-    """On a GPU too: `stein_core.runner` asks for it. Ten bits are wrong by a hundred times the tolerance."""
+    """On a GPU too: `stein_core.runs.runner` asks for it. Ten bits are wrong by a hundred times the tolerance."""
     stepper = lazy(Spec("gaussian", d, "svgd", capacity=n))
     knobs = {"method.particles": n}
     frame = stepper.look(stepper.reset(0, knobs), knobs, measure=False)

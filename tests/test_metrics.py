@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
 
-from stein_core import metrics
+from stein_core.base import metrics
 
 SHARP = np.array([[[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]])
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from stein_core import diagnose, from_density
-from stein_core.diagnosis.evidence import CHECKS, Evidence
-from stein_core.diagnosis.mixing import weights_of
-from stein_core.types import Mode
+from stein_core.contract.types import Mode
+from stein_core.posterior.evidence import CHECKS, Evidence
+from stein_core.posterior.mixing import weights_of
 
 SHARE = 0.9
 

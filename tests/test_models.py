@@ -12,8 +12,8 @@ from numpyro.infer.util import potential_energy
 from priors import quietly
 
 from stein_core import from_numpyro
-from stein_core.experiments.posteriordb import flat, flat_positive
-from stein_core.models import ModelWarning
+from stein_core.targets.own.numpyro_models import ModelWarning
+from stein_core.targets.posteriordb import flat, flat_positive
 
 constraints = dist.constraints
 

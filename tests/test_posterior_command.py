@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import fit, fitting
+from stein_core import fit
 from stein_core.cli import posterior
 from stein_core.cli.files import arrays_of
+from stein_core.posterior import fit as fitting
 
 ROOT = Path(__file__).resolve().parents[1]
 STAN = """# stan_version_major = 2

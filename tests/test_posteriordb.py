@@ -14,10 +14,11 @@ from numpyro.infer.util import potential_energy, unconstrain_fn
 from scipy import stats
 from scipy.integrate import solve_ivp
 
-from stein_core import Spec, from_numpyro, models
-from stein_core.experiments.posteriordb import POSTERIORS, folder, load
-from stein_core.models import ModelWarning
-from stein_core.starts import Start
+from stein_core import Spec, from_numpyro
+from stein_core.targets.own import numpyro_models as models
+from stein_core.targets.own.numpyro_models import ModelWarning
+from stein_core.targets.own.starts import Start
+from stein_core.targets.posteriordb import POSTERIORS, folder, load
 
 pytestmark = [
     pytest.mark.rare,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from stein_core import Recipe, Spec, collect, from_rows, keep_compiled
-from stein_core.experiments.bands import function_values
+from stein_core.base.bands import function_values
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.stop import Stop
 
@@ -51,7 +51,7 @@ SOME = ("svgd point", "smi normal", "langevin point", "wgd point", "vi normal", 
 
 
 def runs():
-    from stein_core.registry import KERNELS, METHODS
+    from stein_core.contract.registry import KERNELS, METHODS
 
     found = [("a start", {"target": "correlated", "method": "smi", **SMALL}, {"bandwidth.rule": "numpyro"})]
     for method in METHODS.entries():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stein_core.errors import UnknownName
-from stein_core.experiments.published import Value, published, tables
+from stein_core.base.errors import UnknownName
+from stein_core.papers.published import Value, published, tables
 
 SUMS = {  # added up from the papers' tables, column by column
     ("svgd", "1"): (29.121, 28.545, -14.558, -13.772, 9013, 1001),

@@ -17,7 +17,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.initialization import init_to_uniform
 
 from stein_core import BANDWIDTHS, KERNELS, OPTIMIZERS, Spec
-from stein_core.noise import normal
+from stein_core.base.noise import normal
 
 PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])  # of the target `correlated`
 

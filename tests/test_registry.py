@@ -5,8 +5,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from stein_core import GUIDES, METHODS, TARGETS, UnknownName
-from stein_core.facts import KernelFacts, MethodFacts
-from stein_core.registry import Registry
+from stein_core.contract.facts import KernelFacts, MethodFacts
+from stein_core.contract.registry import Registry
 
 
 def test_a_misspelt_fact_is_refused_with_the_nearest_match():

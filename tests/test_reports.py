@@ -11,9 +11,9 @@ import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import diagnose, fit, from_density
-from stein_core.fitted import fit_of
-from stein_core.recipe import Recipe
-from stein_core.spec import Spec
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.spec import Spec
+from stein_core.posterior.fitted import fit_of
 
 X = np.random.default_rng(0).normal(size=(400, 3)) * [1.0, 1.0, 0.6]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -154,7 +154,7 @@ def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
 
 @pytest.mark.long
 def test_nuts_counts_its_divergences():
-    from stein_core.diagnosis.reference import nuts
+    from stein_core.posterior.reference import nuts
 
     def funnel(theta):  # Neal's: trajectories diverge in its neck
         return -0.5 * (theta[0] / 3) ** 2 - 0.5 * jnp.sum(theta[1:] ** 2) * jnp.exp(-theta[0]) - 4.5 * theta[0]

@@ -10,14 +10,14 @@ from checks import COMPILE, TRACE
 
 from app.stage.scene import _densities, density
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_numpyro, from_rows
-from stein_core.datasets import COVERTYPE, covertype, data_file
-from stein_core.forces import BATCH
-from stein_core.machine import check_memory
-from stein_core.rows import MOST
-from stein_core.runner import Stepper
-from stein_core.spec import Options, data_of
+from stein_core.base.machine import check_memory
+from stein_core.contract.spec import Options, data_of
+from stein_core.forces.interaction import BATCH
+from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of, run_batch
 from stein_core.sweep.stop import Stop
+from stein_core.targets.data.datasets import COVERTYPE, covertype, data_file
+from stein_core.targets.own.rows import MOST
 
 PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
 

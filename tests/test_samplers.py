@@ -7,19 +7,20 @@ import pytest
 from checks import lazy
 from scipy import stats
 
-from stein_core import METHODS, Spec, Target, sampler_posteriors, target_of
-from stein_core.assembly import arguments_of, problem_of
-from stein_core.distances import squared_distances
-from stein_core.downloads import data_file
-from stein_core.kernels import bandwidth
+from stein_core import METHODS, Spec, Target, target_of
+from stein_core.base.distances import squared_distances
+from stein_core.base.noise import normal
+from stein_core.base.samples import shares, sliced_wasserstein
+from stein_core.contract.recipe import knobs_of
+from stein_core.forces.kernels import bandwidth
 from stein_core.methods.ksdd import stein_kernel
 from stein_core.methods.ksivi import entropic_term, ksivi
+from stein_core.methods.parts.sampler import Weights, kernel_of, sampler_of
 from stein_core.methods.sivi import log_marginal
 from stein_core.methods.uivi import reverse
-from stein_core.noise import normal
-from stein_core.recipe import knobs_of
-from stein_core.sampler import Weights, kernel_of, sampler_of
-from stein_core.samples import shares, sliced_wasserstein
+from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.targets import waveform as sampler_posteriors
+from stein_core.targets.data.downloads import data_file
 
 FIXTURE = 0.25 / np.sqrt(3)  # KSD^2 of N(0, 1) to N(1/2, 1), k = exp(-r^2 / 2): 0.14433757
 LINEAR = {"method.latent": 1, "method.depth": 0}

@@ -12,7 +12,7 @@ from app.stage.run import Run
 from app.stage.scene import density
 from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Spec, Stepper, Target
-from stein_core.spec import Options
+from stein_core.contract.spec import Options
 
 KNOBS = {"method.particles": 8, "method.step_size": 1e-3}
 

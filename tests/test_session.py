@@ -35,7 +35,7 @@ from app.stage.setup import CAPACITY, Setup, all_knobs
 from app.ui.colours import SPARE, Look, darken, looks_of, mapper
 from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
-from stein_core.spec import target_of
+from stein_core.contract.spec import target_of
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):

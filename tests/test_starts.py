@@ -14,8 +14,8 @@ from priors import quietly
 from scipy.special import gamma
 
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro
-from stein_core.experiments.posteriordb import flat, flat_positive
-from stein_core.models import ModelWarning
+from stein_core.targets.own.numpyro_models import ModelWarning
+from stein_core.targets.posteriordb import flat, flat_positive
 
 constraints = dist.constraints
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # Rubin 1981: eight schools

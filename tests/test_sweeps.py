@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stein_core import Recipe, Spec, keep_compiled
-from stein_core.spec import capacity_for
+from stein_core.contract.spec import capacity_for
 from stein_core.sweep import grids
 from stein_core.sweep.batches import program_of
 from stein_core.sweep.grids import RUNS_AT_ONCE, SWEEPS, batches_of, row_of, run_sweep

@@ -8,16 +8,18 @@ from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
 from app.pages.benchmarks.live import live_link
-from stein_core import TARGETS, Recipe, Spec, compile, downloads, sampler_posteriors, target_of
-from stein_core.diagnosis.reference import nuts
-from stein_core.experiments.published import published
-from stein_core.spec import Options, data_of
-from stein_core.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_posteriors, smi_mnist, smi_uci
-from stein_core.tables.blr import test_errors as errors_of
-from stein_core.tables.logistic import fixed_prior, gamma_prior
-from stein_core.tables.predictions import classification, classification_as_coded
-from stein_core.tables.table import A_STEP, compare, row_of
-from stein_core.uci import splits_of
+from stein_core import TARGETS, Recipe, Spec, compile, target_of
+from stein_core.contract.spec import Options, data_of
+from stein_core.papers.published import published
+from stein_core.papers.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_posteriors, smi_mnist, smi_uci
+from stein_core.papers.tables.blr import test_errors as errors_of
+from stein_core.papers.tables.logistic import fixed_prior, gamma_prior
+from stein_core.papers.tables.predictions import classification, classification_as_coded
+from stein_core.papers.tables.table import A_STEP, compare, row_of
+from stein_core.posterior.reference import nuts
+from stein_core.targets import waveform as sampler_posteriors
+from stein_core.targets.data import downloads
+from stein_core.targets.uci import splits_of
 
 DATA = pytest.mark.skipif(downloads.data_file("uci/yacht.npz") is None, reason="STEIN_DATA names no folder of data")
 

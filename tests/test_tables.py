@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from checks import rows_in, until
 
-from stein_core import Spec, compile, downloads, target_of
+from stein_core import Spec, compile, target_of
 from stein_core.cli.main import main
-from stein_core.experiments.published import published
-from stein_core.optimizers import svgd_code
+from stein_core.forces.optimizers import svgd_code
+from stein_core.papers.published import published
+from stein_core.papers.tables import TABLES, Cell, Claim, compare, run_cells
+from stein_core.papers.tables.predictions import mixture_log_likelihood, rmse
 from stein_core.sweep.store import Store
-from stein_core.tables import TABLES, Cell, Claim, compare, run_cells
-from stein_core.tables.predictions import mixture_log_likelihood, rmse
-from stein_core.uci import splits_of
+from stein_core.targets.data import downloads
+from stein_core.targets.uci import splits_of
 
 DATA = pytest.mark.skipif(downloads.data_file("uci/boston.npz") is None, reason="STEIN_DATA names no folder of data")
 CALLS = []
@@ -80,7 +81,7 @@ def test_a_failed_cell_keeps_the_others(toy, tmp_path):
 
 SLOW = """
 import os, sys, time
-from stein_core.tables import TABLES, Cell
+from stein_core.papers.tables import TABLES, Cell
 
 def run(cell):
     with open(os.environ["SEEN"], "a") as file:

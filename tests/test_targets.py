@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro, target_of
-from stein_core.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
-from stein_core.errors import UnknownName
+from stein_core.base.errors import UnknownName
 from stein_core.sweep.grids import run_sweep
+from stein_core.targets.data.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
 ENTRIES = [e for e in TARGETS.entries() if e.facts.sampled and e.facts.data is None]

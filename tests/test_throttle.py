@@ -21,8 +21,8 @@ from app.lesson.reading import Cell, Lesson, Reading
 from app.server import background
 from app.server.background import LONGEST_REST, Cancelled, UiThrottle, background_work
 from stein_core import Spec, from_numpyro
-from stein_core.pieces import PIECE, in_pieces, resting
-from stein_core.runner import Stepper
+from stein_core.base.pieces import PIECE, in_pieces, resting
+from stein_core.runs.runner import Stepper
 
 SVGD = Spec("gaussian", 2, "svgd", capacity=32)
 

@@ -20,8 +20,7 @@ from bokeh.models import ImportedStyleSheet
 from checks import finished, session_of
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
-from panel.io import document as io_document
-from panel.io import location as io_location
+from panel.io import document as io_document, location as io_location
 from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
 from panel.io.server import ComponentResourceHandler

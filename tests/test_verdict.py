@@ -9,7 +9,7 @@ from alarms import correlated, funnel, lost
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import diagnose
-from stein_core.diagnosis.evidence import Evidence
+from stein_core.posterior.evidence import Evidence
 
 
 def report_of(make, n, seed=0):

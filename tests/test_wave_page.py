@@ -6,8 +6,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.wave import nuts as wave_nuts
-from app.pages.wave import nuts_panel as wave_nuts_panel
+from app.pages.wave import nuts as wave_nuts, nuts_panel as wave_nuts_panel
 from app.pages.wave.measures import AT, GAP, Evaluation, evaluate, measure
 from app.pages.wave.nuts import NutsJob
 from app.pages.wave.parts import nuts_sentence, table
@@ -21,11 +20,11 @@ from app.stage import nuts_job
 from app.stage.hand_over import runs_of_training
 from app.stage.training import Snapshot
 from stein_core import compile
-from stein_core.experiments.bands import Band
-from stein_core.experiments.nuts import Reference
-from stein_core.experiments.recovery import PUBLISHED, recovery, recovery_points
-from stein_core.experiments.wave import GRID, dim_of
+from stein_core.base.bands import Band
+from stein_core.papers.recovery import PUBLISHED, recovery, recovery_points
+from stein_core.papers.wave_nuts import Reference
 from stein_core.sweep.keys import key_of
+from stein_core.targets.wave import GRID, dim_of
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 
@@ -141,7 +140,7 @@ def test_readouts_of_a_known_spread():
 
 
 def test_a_single_curve_has_a_band_of_y_and_covers():
-    from stein_core.datasets import wave_function
+    from stein_core.targets.data.datasets import wave_function
 
     wide, _, readout = measure(wave_function(AT)[None], WaveSetup(noisy=True))
     assert 0.25 < np.mean(wide.high - wide.low) < 0.4 and 0.8 < readout.coverage <= 1.0 and readout.between == 0.0

@@ -22,7 +22,7 @@ from app.server.streaming import Streamer
 from app.shell import Shell
 from app.stage.run import resize
 from stein_core import compile
-from stein_core.experiments.wave import dim_of
+from stein_core.targets.wave import dim_of
 
 TRAINED = WaveSetup(methods=("svgd", "map"))  # the default run's, without what compiles long
 TINY = WaveSetup(width=1, methods=("svgd", "map"))

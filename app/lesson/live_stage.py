@@ -18,7 +18,7 @@ from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
 from app.ui.knob_widgets import set_value, widget
 from stein_core import compile
-from stein_core.errors import unknown
+from stein_core.base.errors import unknown
 
 MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails"}
 DRAWN = ("attract", "repulse", "guides")

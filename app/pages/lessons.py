@@ -21,7 +21,7 @@ from app.server.loop import soon
 from app.server.memory import forget_parts
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
-from stein_core.errors import short
+from stein_core.base.errors import short
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 COLUMN = {"sizing_mode": "stretch_width", "margin": (0, 8), "lesson": True}

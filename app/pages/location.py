@@ -18,7 +18,7 @@ from app.stage.wire import Panel, rows
 from app.ui import link
 from app.ui.colours import look_of
 from stein_core import GUIDES, TARGETS, Frame, Spec, target_of
-from stein_core.fixed_points import FixedPoint, two_guides, why_none
+from stein_core.theory.fixed_points import FixedPoint, two_guides, why_none
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
 VIEW = (link.Field("axis", link.one_of("axis in the link", AXES)),)

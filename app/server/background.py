@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 from app.server.errors import note
 from app.server.streaming import FRAME_BUDGET
-from stein_core.pieces import in_pieces
+from stein_core.base.pieces import in_pieces
 
 log = logging.getLogger(__name__)
 SPARE_CORES = max(1, (os.cpu_count() or 1) - 1)  # beside the one on which Python runs

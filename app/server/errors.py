@@ -4,7 +4,7 @@ import linecache
 import logging
 import traceback
 
-from stein_core.errors import short
+from stein_core.base.errors import short
 
 
 def refused(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ from app.server.background import LOOKERS, STOPPING
 from app.server.errors import note
 from app.server.limits import LIMITS
 from stein_core import Recipe, cache_folder
-from stein_core.errors import short
+from stein_core.base.errors import short
 from stein_core.sweep.keys import files_of
 from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stein_core.errors import short
+from stein_core.base.errors import short
 
 # variable -> (default, least, most, what it limits)
 KNOWN = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from panel.viewable import Viewable, Viewer
 
-from stein_core.machine import trim_memory
+from stein_core.base.machine import trim_memory
 
 COMPONENTS = Viewable, Viewer
 LITTLE = 50_000  # objects that take 0.03 s to search

@@ -7,7 +7,7 @@ import logging
 import math
 from typing import Any, ClassVar
 
-from stein_core.errors import short
+from stein_core.base.errors import short
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.server.views.ws import WSHandler
 from bokeh.util.warnings import BokehUserWarning
-from panel.io import document as io_document
-from panel.io import handlers, location
+from panel.io import document as io_document, handlers, location
 from panel.io.server import ComponentResourceHandler
 from panel.reactive import Syncable
 from tornado.web import HTTPError, StaticFileHandler

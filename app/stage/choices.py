@@ -13,8 +13,8 @@ from app.stage.setup import Setup, all_knobs
 from app.ui.groups import Fold, group
 from app.ui.knob_widgets import SELECT, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
-from stein_core.knobs import Option
-from stein_core.spec import GROUPS, MAX_DRAWS, all_options
+from stein_core.contract.knobs import Option
+from stein_core.contract.spec import GROUPS, MAX_DRAWS, all_options
 
 CHOICE = SELECT
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from stein_core import METHODS, Frame, Spec, State, Stepper
-from stein_core.assembly import Measure
-from stein_core.common_knobs import COMMON
-from stein_core.recipe import EDITS, Knobs, check_knobs
+from stein_core.contract.common_knobs import COMMON
+from stein_core.contract.recipe import EDITS, Knobs, check_knobs
+from stein_core.runs.assembly import Measure
 
 HISTORY_BYTES = 64e6
 HISTORY_FRAMES = 600

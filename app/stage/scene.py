@@ -16,7 +16,7 @@ from app.stage.run import Run
 from app.stage.wire import Panel, pack, rows
 from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, TARGETS, Spec, Target, target_of
-from stein_core.spec import Options, data_of, target_at
+from stein_core.contract.spec import Options, data_of, target_at
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles

@@ -9,12 +9,12 @@ from typing import Any, Mapping
 from app.server.limits import LIMITS
 from app.ui import link
 from stein_core import GUIDES, METHODS, TARGETS, Recipe, Spec
-from stein_core.common_knobs import COMMON
-from stein_core.errors import short, unknown, whole
-from stein_core.knobs import PointsKnob
-from stein_core.recipe import EDITS
-from stein_core.registry import Entry
-from stein_core.spec import Options, all_options, options_of_dim
+from stein_core.base.errors import short, unknown, whole
+from stein_core.contract.common_knobs import COMMON
+from stein_core.contract.knobs import PointsKnob
+from stein_core.contract.recipe import EDITS
+from stein_core.contract.registry import Entry
+from stein_core.contract.spec import Options, all_options, options_of_dim
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows

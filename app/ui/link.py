@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from stein_core.errors import unknown, whole
+from stein_core.base.errors import unknown, whole
 
 Value = TypeVar("Value")
 

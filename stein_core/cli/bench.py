@@ -21,20 +21,20 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from stein_core.assembly import arguments_of, assemble
+from stein_core.base.errors import short
+from stein_core.base.machine import device_name
+from stein_core.base.noise import normal
 from stein_core.cli.bench_posteriors import add_bench_posteriors
 from stein_core.cli.bench_samplers import add_bench_samplers
 from stein_core.cli.cases import Case, cases
 from stein_core.cli.commands import check_out
-from stein_core.datasets import wave_training
-from stein_core.errors import short
-from stein_core.experiments.wave import dim_of, shapes_of, wave_model
-from stein_core.machine import device_name
-from stein_core.noise import normal
-from stein_core.recipe import knobs_of
-from stein_core.registry import METHODS
-from stein_core.spec import target_of
-from stein_core.steppers import compile
+from stein_core.contract.recipe import knobs_of
+from stein_core.contract.registry import METHODS
+from stein_core.contract.spec import target_of
+from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.cache import compile
+from stein_core.targets.data.datasets import wave_training
+from stein_core.targets.wave import dim_of, shapes_of, wave_model
 
 FLOAT = 4  # bytes
 STEP_SIZE = 0.01

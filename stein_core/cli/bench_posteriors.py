@@ -14,16 +14,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from stein_core.base.errors import short, unknown
+from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out
-from stein_core.decentring import best_target
-from stein_core.diagnosis import Evidence, diagnose
-from stein_core.diagnosis.reading import evidence_of
-from stein_core.diagnosis.reference import CHAINS, SAMPLES, WARMUP, nuts
-from stein_core.errors import short, unknown
-from stein_core.experiments.posteriordb import CENTRED, POSTERIORS, posterior
-from stein_core.fitting import fit
-from stein_core.machine import keep_compiled
-from stein_core.types import Target
+from stein_core.contract.types import Target
+from stein_core.posterior import Evidence, diagnose
+from stein_core.posterior.fit import fit
+from stein_core.posterior.reading import evidence_of
+from stein_core.posterior.reference import CHAINS, SAMPLES, WARMUP, nuts
+from stein_core.targets.own.decentring import best_target
+from stein_core.targets.posteriordb import CENTRED, POSTERIORS, posterior
 
 SD, MEAN = 0.2, 0.3  # errors from which a posterior counts as wrong
 DEFAULT = "SMI (default)"

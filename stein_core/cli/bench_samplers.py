@@ -11,12 +11,12 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from stein_core import downloads
+from stein_core.base.errors import short
 from stein_core.cli.commands import check_out
-from stein_core.errors import short
-from stein_core.runner import Stepper
-from stein_core.sampler_posteriors import INPUTS
-from stein_core.spec import Spec
+from stein_core.contract.spec import Spec
+from stein_core.runs.runner import Stepper
+from stein_core.targets.data import downloads
+from stein_core.targets.waveform import INPUTS
 
 BATCH, LATENT, WIDTH, STEP = 100, 10, 100, 1e-3
 START_SD = math.exp(-2.5)

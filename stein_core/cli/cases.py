@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
-from stein_core.datasets import wave_training
-from stein_core.experiments.wave import dim_of
-from stein_core.rows import from_rows
-from stein_core.spec import Spec
+from stein_core.contract.spec import Spec
+from stein_core.targets.data.datasets import wave_training
+from stein_core.targets.own.rows import from_rows
+from stein_core.targets.wave import dim_of
 
 
 class Case(NamedTuple):

@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 
+from stein_core.base.errors import short
+from stein_core.base.machine import cache_folder, device_name, keep_compiled
 from stein_core.cli.job import add_job, progress, read_recipes
-from stein_core.errors import short
-from stein_core.experiments import recovery, widths  # noqa: F401  (importing registers)
-from stein_core.machine import cache_folder, device_name, keep_compiled
-from stein_core.recipe import Recipe
-from stein_core.registry import DIAGNOSTICS, TARGETS
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import DIAGNOSTICS, TARGETS
+from stein_core.papers import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.sweep.grids import SWEEPS, run_sweep
 from stein_core.sweep.keys import source_of
 from stein_core.sweep.stop import RULES, Stop

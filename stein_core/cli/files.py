@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from stein_core.errors import short, unknown
+from stein_core.base.errors import short, unknown
 
 MOST_BYTES = 50 * 2**20
 MOST_NUMBERS = 10**6

@@ -13,8 +13,8 @@ from typing import Callable, Iterator
 
 from tqdm import tqdm
 
-from stein_core.errors import short
-from stein_core.recipe import Recipe
+from stein_core.base.errors import short
+from stein_core.contract.recipe import Recipe
 
 OFTEN = 0.1  # seconds between two JSON lines that carry nothing but numbers
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 + SIGINT

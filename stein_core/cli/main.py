@@ -32,6 +32,8 @@ from stein_core import (
     keep_compiled,
     stream,
 )
+from stein_core.base.errors import short, unknown
+from stein_core.base.machine import single_thread_lapack
 from stein_core.cli.bench import add_bench
 from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
 from stein_core.cli.files import run_file
@@ -39,10 +41,8 @@ from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
 from stein_core.cli.tables import add_tables
-from stein_core.common_knobs import MAX_CAPACITY
-from stein_core.errors import short, unknown
-from stein_core.machine import single_thread_lapack
-from stein_core.spec import all_options
+from stein_core.contract.common_knobs import MAX_CAPACITY
+from stein_core.contract.spec import all_options
 
 NOBODY_READS = 141  # 128 + SIGPIPE
 LINE = 80  # characters of a default that `list` prints in full

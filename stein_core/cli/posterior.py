@@ -12,23 +12,23 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from stein_core.assembly import arguments_of, problem_of
+from stein_core.base.errors import short
+from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, inference_data_of, model_of, without_name
 from stein_core.cli.job import add_job, progress
-from stein_core.decentring import best_target
-from stein_core.diagnosis import diagnose
-from stein_core.diagnosis.reference import compared, nuts
-from stein_core.errors import short
-from stein_core.experiments.posteriordb import posterior
-from stein_core.fitted import fit_of
-from stein_core.fitting import choices_of, fit
-from stein_core.machine import keep_compiled
-from stein_core.models import from_numpyro
-from stein_core.recipe import Recipe
-from stein_core.registry import TARGETS
-from stein_core.spec import Spec, target_of
-from stein_core.types import Target
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import TARGETS
+from stein_core.contract.spec import Spec, target_of
+from stein_core.contract.types import Target
+from stein_core.posterior import diagnose
+from stein_core.posterior.fit import choices_of, fit
+from stein_core.posterior.fitted import fit_of
+from stein_core.posterior.reference import compared, nuts
+from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.targets.own.decentring import best_target
+from stein_core.targets.own.numpyro_models import from_numpyro
+from stein_core.targets.posteriordb import posterior
 
 EXAMPLE = "posteriordb/"  # before the name of one of posteriordb's posteriors
 

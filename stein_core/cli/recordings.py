@@ -7,17 +7,17 @@ import time
 
 import numpy as np
 
+from stein_core.base.bands import disagreement
+from stein_core.base.errors import short
+from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out, only_recipe, versions
 from stein_core.cli.job import add_job, progress
-from stein_core.errors import short
-from stein_core.experiments import network_data, wave
-from stein_core.experiments.bands import disagreement
-from stein_core.experiments.nuts import Reference, run_nuts, save_reference
-from stein_core.experiments.recording import record, save_recording
-from stein_core.experiments.wave import WIDTHS, dim_of, width_of
-from stein_core.machine import keep_compiled
-from stein_core.spec import Spec
+from stein_core.contract.spec import Spec
+from stein_core.papers.recording import record, save_recording
+from stein_core.papers.wave_nuts import Reference, run_nuts, save_reference
 from stein_core.sweep.stop import MOST_STEPS
+from stein_core.targets import small_networks as network_data, wave
+from stein_core.targets.wave import WIDTHS, dim_of, width_of
 
 GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID[:, None]}
 

@@ -7,12 +7,12 @@ import json
 import math
 import os
 
+from stein_core.base.errors import short, unknown
+from stein_core.base.machine import cache_folder, keep_compiled
 from stein_core.cli.commands import MOST_SEEDS, check_out, executor_of, versions
 from stein_core.cli.job import add_job, progress
-from stein_core.errors import short, unknown
-from stein_core.machine import cache_folder, keep_compiled
+from stein_core.papers.tables import TABLES, Comparison, compare, run_cells
 from stein_core.sweep.store import Store
-from stein_core.tables import TABLES, Comparison, compare, run_cells
 
 
 def add_tables(commands) -> None:

@@ -1,9 +1,9 @@
 """SVGD with an annealed attraction."""
 
-from stein_core.forces import Forces, flow, interact
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, flow, interact
+from stein_core.methods.parts.schedules import CYCLES, HORIZON, POWER, cyclical
 from stein_core.methods.svgd import ALPHA, law, limit
-from stein_core.registry import METHODS
-from stein_core.schedules import CYCLES, HORIZON, POWER, cyclical
 
 
 @METHODS.register(

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from stein_core import theory
-from stein_core.forces import flow, interact
-from stein_core.kernel_sums import is_inner
-from stein_core.knobs import Knob
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import KERNELS, METHODS, Registry
+from stein_core.forces.interaction import flow, interact
+from stein_core.forces.sums import is_inner
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import KERNELS, METHODS, Registry
 
 DAMPINGS = Registry("damping rule")
 

@@ -1,7 +1,7 @@
 """Deep ensemble: many independent MAP runs."""
 
-from stein_core.forces import climb
-from stein_core.registry import METHODS
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import climb
 
 
 @METHODS.register(

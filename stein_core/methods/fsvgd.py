@@ -3,14 +3,14 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core import estimators, schedules
-from stein_core.forces import Forces, distances_and_bandwidth, flow
-from stein_core.function_space import LINK, check, functions_of, of_features, outputs_of, without_spare
-from stein_core.functional_priors import PRIOR_KNOB, prior_score
-from stein_core.gram import gram_of
-from stein_core.kernel_sums import pair_gradients
+from stein_core.contract.registry import METHODS
+from stein_core.forces.gram import gram_of
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow
+from stein_core.forces.sums import pair_gradients
+from stein_core.methods.parts import estimators, schedules
+from stein_core.methods.parts.function_space import LINK, check, functions_of, of_features, outputs_of, without_spare
+from stein_core.methods.parts.functional_priors import PRIOR_KNOB, prior_score
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import METHODS
 
 
 @METHODS.register(

@@ -1,8 +1,9 @@
 """fw-SVGD: SVGD on weights, with a kernel of functions."""
 
-from stein_core import schedules
-from stein_core.forces import Forces, flow, forces_from, gradients
-from stein_core.function_space import (
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, flow, forces_from, gradients
+from stein_core.methods.parts import schedules
+from stein_core.methods.parts.function_space import (
     JACOBIAN,
     LINK,
     check,
@@ -11,10 +12,8 @@ from stein_core.function_space import (
     repulsion,
     without_spare,
 )
+from stein_core.methods.parts.noises import KNOB as NOISE, shaken
 from stein_core.methods.svgd import ALPHA
-from stein_core.noises import KNOB as NOISE
-from stein_core.noises import shaken
-from stein_core.registry import METHODS
 
 
 @METHODS.register(

@@ -3,20 +3,13 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import log_density_of
-from stein_core.knobs import Knob, Option
-from stein_core.methods.ksivi import (
-    ENTROPIC,
-    ESTIMATOR,
-    FOLLOW,
-    discrepancy,
-    entropic_term,
-    second_batch,
-    value_of,
-)
-from stein_core.networks import mlp
-from stein_core.registry import METHODS
-from stein_core.sampler import (
+from stein_core.base.networks import mlp
+from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.registry import METHODS
+from stein_core.contract.types import Method, State
+from stein_core.forces.interaction import log_density_of
+from stein_core.methods.ksivi import ENTROPIC, ESTIMATOR, FOLLOW, discrepancy, entropic_term, second_batch, value_of
+from stein_core.methods.parts.sampler import (
     DECAY,
     DEPTH,
     FIXED,
@@ -31,7 +24,6 @@ from stein_core.sampler import (
     scores,
     witness,
 )
-from stein_core.types import Method, State
 
 LAYERS = Option("layers", 5, 1, 10, label="layers", help="T, from the base to the target")
 BASE = Knob("base_sd", 1.0, 0.05, 20.0, "log", "sd of the base", "in the target's scale, around its centre")

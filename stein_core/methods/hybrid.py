@@ -1,12 +1,11 @@
 """h-SVGD: the attraction of SVGD on weights, and the repulsion of fw-SVGD."""
 
-from stein_core import schedules
-from stein_core.forces import Forces, flow, interact
-from stein_core.function_space import JACOBIAN, LINK, check, outputs_of, repulsion, without_spare
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, flow, interact
+from stein_core.methods.parts import schedules
+from stein_core.methods.parts.function_space import JACOBIAN, LINK, check, outputs_of, repulsion, without_spare
+from stein_core.methods.parts.noises import KNOB as NOISE, shaken
 from stein_core.methods.svgd import ALPHA
-from stein_core.noises import KNOB as NOISE
-from stein_core.noises import shaken
-from stein_core.registry import METHODS
 
 
 @METHODS.register(

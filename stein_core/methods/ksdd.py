@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.distances import LEAST, squared_distances
-from stein_core.forces import Forces, distances_and_bandwidth, flow, log_density_of
-from stein_core.kernel_sums import is_inner, is_singular
-from stein_core.kernels import KERNELS
-from stein_core.registry import METHODS
+from stein_core.base.distances import LEAST, squared_distances
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow, log_density_of
+from stein_core.forces.kernels import KERNELS
+from stein_core.forces.sums import is_inner, is_singular
 
 
 def stein_kernel(problem, x, score, squared, sigma):

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS, Registry
-from stein_core.sampler import FORM, NETWORK, TRAINING, kernel_of, sampler_of, scores, trained, warmth
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS, Registry
+from stein_core.methods.parts.sampler import FORM, NETWORK, TRAINING, kernel_of, sampler_of, scores, trained, warmth
 
 ESTIMATORS = Registry("estimator of the discrepancy")
 FOLLOWS = Registry("gradient of the bandwidth")

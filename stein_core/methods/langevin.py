@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 
 from stein_core import theory
-from stein_core.forces import Forces, gradients
-from stein_core.registry import METHODS
-from stein_core.types import Method, State
+from stein_core.contract.registry import METHODS
+from stein_core.contract.types import Method, State
+from stein_core.forces.interaction import Forces, gradients
 
 
 def chains(problem, epsilon_at) -> Method:

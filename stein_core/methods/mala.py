@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import Forces
-from stein_core.noise import normal
-from stein_core.registry import METHODS
-from stein_core.types import Method, State
+from stein_core.base.noise import normal
+from stein_core.contract.registry import METHODS
+from stein_core.contract.types import Method, State
+from stein_core.forces.interaction import Forces
 
 
 @METHODS.register(

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.distances import squared_distances
-from stein_core.forces import Forces, flow, log_density_of
-from stein_core.registry import METHODS
+from stein_core.base.distances import squared_distances
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, flow, log_density_of
 
 NEAR = 1e-8  # added to a squared distance
 

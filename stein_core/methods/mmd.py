@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from stein_core import theory
-from stein_core.distances import squared_distances
-from stein_core.forces import Forces, distances_and_bandwidth, flow
-from stein_core.kernel_sums import kernel_forces
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS, Registry
+from stein_core.base.distances import squared_distances
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS, Registry
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow
+from stein_core.forces.sums import kernel_forces
 
 DRIVINGS = Registry("driving force")
 REDRAWS = Registry("target samples")

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import Forces, flow, gradients
-from stein_core.gram import NOISE
-from stein_core.noise import normal
-from stein_core.registry import METHODS
+from stein_core.base.noise import normal
+from stein_core.contract.registry import METHODS
+from stein_core.forces.gram import NOISE
+from stein_core.forces.interaction import Forces, flow, gradients
 
 
 @METHODS.register(

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import Forces, gradients
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS
-from stein_core.types import Method, State
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS
+from stein_core.contract.types import Method, State
+from stein_core.forces.interaction import Forces, gradients
 
 FADE = Knob("fade", 0.99, 0.0, 1.0, label="memory", help="weight that the mean of squared gradients keeps")
 FLOOR = Knob("floor", 1e-5, 1e-8, 10.0, "log", "floor", "added to the root of squared gradients, lambda")

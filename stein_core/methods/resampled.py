@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.distances import squared_distances
-from stein_core.forces import Forces, distances_and_bandwidth, gradients
-from stein_core.kernel_sums import kernel_forces
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS, Registry
-from stein_core.types import Method, State
+from stein_core.base.distances import squared_distances
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS, Registry
+from stein_core.contract.types import Method, State
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, gradients
+from stein_core.forces.sums import kernel_forces
 
 READINGS = Registry("resampled force")
 ROUNDS = 250  # stored sets: beyond them a step only draws again

@@ -1,8 +1,8 @@
 """Stochastic gradient Langevin dynamics."""
 
-from stein_core.knobs import Knob
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS
 from stein_core.methods.langevin import chains
-from stein_core.registry import METHODS
 
 DECAY = Knob("decay", 0.55, 0.0, 1.0, label="decay", help="the step size is epsilon / (1 + t)^decay at step t")
 

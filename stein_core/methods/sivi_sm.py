@@ -4,10 +4,19 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from stein_core.knobs import Knob, Option
-from stein_core.networks import mlp
-from stein_core.registry import METHODS
-from stein_core.sampler import NETWORK, TRAINING, apply_gradient, fallen, sampler_of, scores, trained, warmth
+from stein_core.base.networks import mlp
+from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.registry import METHODS
+from stein_core.methods.parts.sampler import (
+    NETWORK,
+    TRAINING,
+    apply_gradient,
+    fallen,
+    sampler_of,
+    scores,
+    trained,
+    warmth,
+)
 
 CRITIC = Knob("critic_step", 2.0, 0.01, 100.0, "log", "critic's step", "step size of the critic, in step sizes")
 SHARE = Knob(

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import Forces, flow, interact
-from stein_core.knobs import Knob
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import FORCE_SCALES, GUIDES, METHODS
+from stein_core.forces.interaction import Forces, flow, interact
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import FORCE_SCALES, GUIDES, METHODS
 
 SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, help="mean or sum over particles")
 

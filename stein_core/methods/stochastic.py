@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from stein_core.forces import interact
-from stein_core.gram import elementwise_root, gram_root, stochastic
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS, Registry
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS, Registry
+from stein_core.forces.gram import elementwise_root, gram_root, stochastic
+from stein_core.forces.interaction import interact
 
 NOISES = Registry("noise")
 

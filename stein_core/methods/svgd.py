@@ -3,9 +3,9 @@
 import math
 
 from stein_core import theory
-from stein_core.forces import flow, interact
-from stein_core.knobs import Knob
-from stein_core.registry import METHODS
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import flow, interact
 
 ALPHA = Knob("alpha", 1.0, 0.0, 1000.0, "log0", "alpha", "weight of the repulsion; 1 is SVGD as published")
 

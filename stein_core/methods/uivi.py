@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from stein_core.knobs import Knob, Option
-from stein_core.noise import normal
-from stein_core.registry import METHODS
-from stein_core.sampler import NETWORK, TRAINING, Weights, fallen, sampler_of, scores, trained, warmth
+from stein_core.base.noise import normal
+from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.registry import METHODS
+from stein_core.methods.parts.sampler import NETWORK, TRAINING, Weights, fallen, sampler_of, scores, trained, warmth
 
 BURN = Option("burn", 5, 0, 100, label="burn-in", help="Hamiltonian moves before the first kept z")
 KEPT = Option("kept", 5, 1, 100, label="kept z", help="Hamiltonian moves whose z a step averages over")

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from stein_core import estimators, theory
-from stein_core.estimators import RIDGE, estimate
-from stein_core.forces import Forces, distances_and_bandwidth, flow, gradients
-from stein_core.gram import gram_of
-from stein_core.kernel_sums import kernel_forces
+from stein_core import theory
+from stein_core.contract.registry import METHODS
+from stein_core.forces.gram import gram_of
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow, gradients
+from stein_core.forces.sums import kernel_forces
+from stein_core.methods.parts import estimators
+from stein_core.methods.parts.estimators import RIDGE, estimate
 from stein_core.methods.svgd import ALPHA
-from stein_core.registry import METHODS
 
 
 def law(d, n, knobs):

@@ -2,13 +2,12 @@
 
 import math
 
-from stein_core import schedules
-from stein_core.forces import Forces, flow, interact
+from stein_core.contract.registry import METHODS
+from stein_core.forces.interaction import Forces, flow, interact
 from stein_core.methods import svgd
+from stein_core.methods.parts import schedules
+from stein_core.methods.parts.noises import KNOB as NOISE, shaken
 from stein_core.methods.svgd import ALPHA
-from stein_core.noises import KNOB as NOISE
-from stein_core.noises import shaken
-from stein_core.registry import METHODS
 
 
 def law(d, n, knobs):

@@ -18,17 +18,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.assembly import DATA, arguments_of, assemble, registry_version
-from stein_core.diagnostics import DIAGNOSTICS, evaluate
-from stein_core.knobs import Knob, precision
-from stein_core.machine import check_memory
-from stein_core.recipe import Recipe
-from stein_core.registry import GUIDES, METHODS, TARGETS
-from stein_core.runner import is_finite
-from stein_core.spec import Spec, target_of
-from stein_core.steppers import make_room
+from stein_core.base.machine import check_memory
+from stein_core.contract.knobs import Knob, precision
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import GUIDES, METHODS, TARGETS
+from stein_core.contract.spec import Spec, target_of
+from stein_core.contract.types import State
+from stein_core.runs.assembly import DATA, arguments_of, assemble, registry_version
+from stein_core.runs.cache import make_room
+from stein_core.runs.diagnostics import DIAGNOSTICS, evaluate
+from stein_core.runs.runner import is_finite
 from stein_core.sweep.stop import FAST, SLOW, Stop
-from stein_core.types import State
 
 BLOCKS = SLOW // FAST
 DIMS = (10, 40, 100, 200, 400, 1000)  # dimensions are padded up to one of these

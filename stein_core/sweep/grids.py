@@ -18,12 +18,12 @@ from typing import Any, Callable, Iterable
 
 import jax
 
-from stein_core.errors import short, unknown
-from stein_core.facts import SweepFacts
-from stein_core.machine import device_name, keep_compiled
-from stein_core.recipe import Recipe
-from stein_core.registry import BANDWIDTHS, KERNELS, METHODS, Registry
-from stein_core.spec import Options, Spec, all_options, capacity_for
+from stein_core.base.errors import short, unknown
+from stein_core.base.machine import device_name, keep_compiled
+from stein_core.contract.facts import SweepFacts
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import BANDWIDTHS, KERNELS, METHODS, Registry
+from stein_core.contract.spec import Options, Spec, all_options, capacity_for
 from stein_core.sweep.batches import program_of, run_batch
 from stein_core.sweep.keys import canonical, idle_knobs, is_complete, key_of
 from stein_core.sweep.stop import Stop

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Iterable
 from uuid import uuid4
 
-from stein_core.errors import short
-from stein_core.recipe import Recipe
-from stein_core.registry import DIAGNOSTICS, GUIDES, METHODS, OPTIMIZERS, TARGETS, Entry
+from stein_core.base.errors import short
+from stein_core.contract.recipe import Recipe
+from stein_core.contract.registry import DIAGNOSTICS, GUIDES, METHODS, OPTIMIZERS, TARGETS, Entry
 from stein_core.sweep.stop import Stop
 
 RESULTS = 3  # part of every key: to be raised when the core's numbers change, so that old rows are not taken for new

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stein_core.errors import short, unknown
+from stein_core.base.errors import short, unknown
 
 FAST, SLOW = 35, 350  # steps of the two moving means (SMI paper, sec. 6)
 RULES = ("means", "recursion")

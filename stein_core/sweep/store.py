@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Iterable
 
-from stein_core.errors import short
+from stein_core.base.errors import short
 
 MAGIC = b"SQLite format 3\0"  # with which every SQLite file begins, unless it is empty
 PATIENCE = 30.0  # seconds to wait for another process that writes the store

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from chromium import Tab
 
-from stein_core.experiments.network_data import gap_data
+from stein_core.targets.small_networks import gap_data
 
 pytestmark = pytest.mark.browser
 

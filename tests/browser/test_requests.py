@@ -12,8 +12,7 @@ from http.client import HTTPResponse, RemoteDisconnected
 import pytest
 from checks import finished
 from chromium import Server
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from visitors import Visitor
 
 pytestmark = pytest.mark.browser

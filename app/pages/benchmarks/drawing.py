@@ -13,9 +13,9 @@ from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.live import Live, lives
 from app.pages.benchmarks.shipped import missing, shipped
 from stein_core.cli.tables import difference, plus
-from stein_core.experiments.published import PAPERS, tables
-from stein_core.registry import Entry
-from stein_core.tables import TABLES, Cell, Comparison, compare
+from stein_core.contract.registry import Entry
+from stein_core.papers.published import PAPERS, tables
+from stein_core.papers.tables import TABLES, Cell, Comparison, compare
 
 FAR = 2.0  # standard errors from which a difference is marked
 CSS = """

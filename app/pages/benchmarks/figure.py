@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.ui.colours import look_of
-from stein_core.tables import Figure
+from stein_core.papers.tables import Figure
 
 WIDTH, HEIGHT, LEFT, TOP, LOW = 760, 250, 62, 14, 34  # units of the drawing; margins
 SHAPES = ('<circle r="5"/>', '<rect x="-4.5" y="-4.5" width="9" height="9"/>', '<path d="M0-6 6 5H-6Z"/>',

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.server.jobs import Job
-from stein_core.tables import Cell
+from stein_core.papers.tables import Cell
 
 
 class CellJob(Job):

@@ -10,9 +10,9 @@ from app.pages.benchmarks.shipped import offered
 from app.stage.setup import CAPACITY, Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.cli.posterior import EXAMPLE
-from stein_core.experiments.posteriordb import folder
-from stein_core.tables import TABLES, Cell
-from stein_core.tables.posteriordb import FITS
+from stein_core.papers.tables import TABLES, Cell
+from stein_core.papers.tables.posteriordb import FITS
+from stein_core.targets.posteriordb import folder
 
 NOWHERE = "No page runs this: {} It can be computed again here."
 SELDOM, OF_NUTS = "its target belongs to this table alone.", "it is a run of NUTS."

@@ -17,8 +17,8 @@ from app.pages.benchmarks.shipped import offered, shipped
 from app.ui import link
 from app.ui.job_bar import TEXT, JobBar
 from app.ui.text import Text
-from stein_core.errors import unknown
-from stein_core.tables import TABLES
+from stein_core.base.errors import unknown
+from stein_core.papers.tables import TABLES
 
 SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 260}
 ALL = "all"

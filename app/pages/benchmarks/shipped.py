@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stein_core.tables import TABLES, Cell
+from stein_core.papers.tables import TABLES, Cell
 
 ASSETS = Path(__file__).parents[3] / "assets"
 

@@ -14,8 +14,8 @@ from app.server.folders import ASSETS
 from app.server.limits import KNOWN, LIMITS
 from app.ui import link
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
-from stein_core.errors import short, unknown
-from stein_core.knobs import Knob
+from stein_core.base.errors import short, unknown
+from stein_core.contract.knobs import Knob
 from stein_core.sweep.grids import variance_collapse
 from stein_core.sweep.keys import key_of
 from stein_core.sweep.stop import Stop

@@ -10,8 +10,8 @@ import numpy as np
 from app.pages.collapse.grid import STOP, Grid, true_variance
 from app.pages.collapse.series import Series, all_series, place
 from stein_core import METHODS, theory
-from stein_core.common_knobs import COMMON
-from stein_core.registry import Entry
+from stein_core.contract.common_knobs import COMMON
+from stein_core.contract.registry import Entry
 
 STOPS = 40  # of a curve, geometrically
 STEP_SIZE = {knob.name: knob.default for knob in COMMON}["method.step_size"]

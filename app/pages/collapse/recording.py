@@ -12,7 +12,7 @@ from app.server.jobs import Job
 from app.ui.colours import GREY, TICKS, darken, dress, looks_of
 from app.ui.theme import TOKENS
 from stein_core import Recipe
-from stein_core.experiments.recording import Recording, Shot, load_recording
+from stein_core.papers.recording import Recording, Shot, load_recording
 
 FORCES = TOKENS["light"]
 

@@ -14,8 +14,8 @@ from app.server.folders import ASSETS
 from app.stage.nuts_job import CHAINS, SAMPLES, WARMUP, NutsJob, made_here
 from app.ui.job_bar import MIDDLE, JobBar, Pausable
 from stein_core import Recipe, Spec
-from stein_core.experiments.network_data import GRID
-from stein_core.experiments.nuts import Reference, load_reference
+from stein_core.papers.wave_nuts import Reference, load_reference
+from stein_core.targets.small_networks import GRID
 
 SHIPPED = ASSETS / "functions_nuts_50.npz"
 AGREE = 1.05  # R-hat above which chains are said to disagree

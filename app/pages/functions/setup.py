@@ -10,9 +10,9 @@ from typing import Any
 from app.server.limits import LIMITS
 from app.ui import link
 from stein_core import METHODS, TARGETS, Knob, Recipe, Spec
-from stein_core.errors import unknown
-from stein_core.experiments.network_data import WIDTHS
-from stein_core.knobs import PointsKnob
+from stein_core.base.errors import unknown
+from stein_core.contract.knobs import PointsKnob
+from stein_core.targets.small_networks import WIDTHS
 
 TARGET = {False: "gap_regression", True: "ring_classes"}
 CAPACITIES = (6, 10, 20, 50)
@@ -143,7 +143,7 @@ class FunctionSetup:
             "import numpy as np",
             "",
             "from stein_core import Spec, compile",
-            "from stein_core.experiments.bands import outputs_at",
+            "from stein_core.base.bands import outputs_at",
             "",
             "x = np.linspace(0, 7, 141)[:, None]" if not self.ring else "x = np.zeros((1, 2))  # the ring's middle",
         ]

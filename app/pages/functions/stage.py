@@ -17,7 +17,7 @@ from app.server.messages import CheckedMessages, flag, number, one_of, pairs
 from app.ui.colours import looks_of
 from app.ui.theme import script
 from stein_core import METHODS
-from stein_core.experiments.network_data import BLOBS, CLASSES, FAR, ring_data
+from stein_core.targets.small_networks import BLOBS, CLASSES, FAR, ring_data
 
 HERE = Path(__file__).parent
 STAGE = HERE.parents[1] / "stage"

@@ -9,7 +9,7 @@ from app.pages.notation.corrections import CORRECTIONS
 from app.pages.notation.papers import PAPERS
 from app.stage.setup import all_knobs
 from app.ui.text import Text, markdown_html
-from stein_core import (
+from stein_core import (  # fmt: skip
     BANDWIDTHS,
     DIAGNOSTICS,
     FORCE_SCALES,
@@ -18,11 +18,11 @@ from stein_core import (
     METHODS,
     OPTIMIZERS,
     TARGETS,
-    types,
-)  # fmt: skip
-from stein_core.facts import DiagnosticFacts
-from stein_core.knobs import Knob
-from stein_core.registry import Registry
+)
+from stein_core.contract import types  # fmt: skip
+from stein_core.contract.facts import DiagnosticFacts
+from stein_core.contract.knobs import Knob
+from stein_core.contract.registry import Registry
 
 CSS = """
 .prose { max-width: 66rem; margin: 0 auto; }
@@ -44,19 +44,19 @@ CSS = """
     color: var(--mui-palette-text-secondary); }
 }
 """
-# What the table in `stein_core.types` does not say: TeX, unit (x: that of the parameters), and where it is made.
+# What the table in `stein_core.contract.types` does not say: TeX, unit (x: that of the parameters), where it is made.
 SYMBOLS = {
-    "theta": (r"\theta", "x", "models.py, targets.py"),
-    "psi_l": (r"\psi_l", "x; softplus⁻¹ of x", "guides.py"),
-    "q(theta|psi_l)": (r"q(\theta \mid \psi_l)", "1/x^d", "guides.py"),
-    "m, n": (r"m,\; n", "a count", "recipe.py"),
-    "w_l": (r"w_l", "none", "forces.py"),
-    "g_l": (r"g_l", "1/x", "forces.py"),
-    "k(x, y), sigma": (r"k(x, y),\; \sigma", "none; x", "kernels.py"),
-    "phi_l": (r"\phi_l", "1/x", "forces.py"),
-    "gamma": (r"\gamma", "none", "theory.py"),
+    "theta": (r"\theta", "x", "targets/"),
+    "psi_l": (r"\psi_l", "x; softplus⁻¹ of x", "forces/guides.py"),
+    "q(theta|psi_l)": (r"q(\theta \mid \psi_l)", "1/x^d", "forces/guides.py"),
+    "m, n": (r"m,\; n", "a count", "contract/recipe.py"),
+    "w_l": (r"w_l", "none", "forces/interaction.py"),
+    "g_l": (r"g_l", "1/x", "forces/interaction.py"),
+    "k(x, y), sigma": (r"k(x, y),\; \sigma", "none; x", "forces/kernels.py"),
+    "phi_l": (r"\phi_l", "1/x", "forces/interaction.py"),
+    "gamma": (r"\gamma", "none", "theory/laws.py"),
     "alpha": (r"\alpha", "none", "methods/"),
-    "epsilon": (r"\varepsilon", "x² (plain steps)", "optimizers.py"),
+    "epsilon": (r"\varepsilon", "x² (plain steps)", "forces/optimizers.py"),
 }
 LISTS = (
     ("Methods", METHODS),
@@ -100,7 +100,7 @@ class Notation:
 
 
 def symbols() -> list[tuple[str, str, str]]:
-    """Return (symbol, name in the code, meaning) of each row of the table in the docstring of `stein_core.types`."""
+    """Return (symbol, name in the code, meaning) of each row of the table in `stein_core.contract.types`."""
     rows = re.findall(r"^\| (.+?) +\| +(.+?) +\| +(.+?) +\|$", types.__doc__, re.MULTILINE)
     return [row for row in rows if row[0] != "symbol"]
 

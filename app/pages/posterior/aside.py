@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from app.pages.posterior.jobs import UPLOAD
 from app.ui.job_bar import BUTTON
 from app.ui.text import Text
-from stein_core.diagnosis.report import SNIPPET
+from stein_core.posterior.report import SNIPPET
 
 CSS = """
 .prose small { white-space: normal; }

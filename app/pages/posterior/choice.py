@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from app.ui import link
 from stein_core import TARGETS
+from stein_core.base.errors import unknown
 from stein_core.cli.posterior import EXAMPLE
-from stein_core.errors import unknown
-from stein_core.experiments.posteriordb import POSTERIORS, folder
+from stein_core.targets.posteriordb import POSTERIORS, folder
 
 WAYS = {  # key -> (label, method, words of the command)
     "smi": ("SMI, 20 guides, alpha 0.05", "smi", ()),

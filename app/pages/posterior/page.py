@@ -9,20 +9,18 @@ import json
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.posterior.aside import CARD, NUTS, TWICE, rows, verdict
-from app.pages.posterior.aside import CSS as ASIDE
+from app.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, rows, verdict
 from app.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
 from app.pages.posterior.example import CHOICE, example
 from app.pages.posterior.jobs import UPLOAD, PosteriorJob, check_of_file, checks_of_stage
-from app.pages.posterior.tables import CSS as TABLES
-from app.pages.posterior.tables import tables
+from app.pages.posterior.tables import CSS as TABLES, tables
 from app.server.jobs import JOBS
 from app.ui import link
 from app.ui.colours import look_of
 from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from app.ui.text import Text
 from app.ui.upload import LONGEST, Upload
-from stein_core.diagnosis.drawing import CSS, questions
+from stein_core.posterior.drawing import CSS, questions
 
 INTRO = (
     "<h1>Is this posterior right?</h1><p>Choose a posterior and a method, and fit it. Or upload draws of your own, "

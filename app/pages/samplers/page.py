@@ -21,7 +21,7 @@ from app.ui.colours import darken
 from app.ui.groups import group
 from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS, TARGETS
-from stein_core.spec import target_at
+from stein_core.contract.spec import target_at
 
 DRAWING = Threads(1, "samplers")
 MOST = 2  # methods side by side

@@ -14,8 +14,8 @@ from app.stage.run import Run
 from app.stage.scene import SideBySide, density
 from app.stage.wire import Panel
 from stein_core import METHODS, Frame, Spec
-from stein_core.samples import shares, sliced_wasserstein
-from stein_core.spec import Options, target_at
+from stein_core.base.samples import shares, sliced_wasserstein
+from stein_core.contract.spec import Options, target_at
 
 MEASURED = ("mmd", "ksd", "stein_trace", "sample_variance", "force", "attraction", "repulsion")
 EXACT = 2000  # exact draws that a sample is compared with

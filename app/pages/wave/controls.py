@@ -15,7 +15,7 @@ from app.ui.groups import CHOOSE, Fold, dots, group
 from app.ui.job_bar import BUTTON, TEXT
 from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
 from app.ui.upload import LONGEST, Upload
-from stein_core.experiments.wave import WIDTHS
+from stein_core.targets.wave import WIDTHS
 
 WORDS = {  # labels that differ from the knob's own
     "method.alpha": "alpha, weight of the repulsion",

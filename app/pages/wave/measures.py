@@ -9,9 +9,9 @@ import numpy as np
 
 from app.pages.wave.setup import WaveSetup
 from stein_core import GUIDES, METHODS, Spec
-from stein_core.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
-from stein_core.experiments.bands import Band, band, coverage, function_values, lppd
-from stein_core.experiments.wave import GRID
+from stein_core.base.bands import Band, band, coverage, function_values, lppd
+from stein_core.targets.data.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
+from stein_core.targets.wave import GRID
 
 DRAWS = 40  # of each guide
 GAP = (WAVE_CLUSTERS[0][1], WAVE_CLUSTERS[1][0])

@@ -12,9 +12,9 @@ from app.pages.wave.setup import WaveSetup
 from app.server.folders import ASSETS
 from app.stage import nuts_job
 from stein_core import Recipe, Spec
-from stein_core.experiments.bands import Band
-from stein_core.experiments.nuts import Reference, load_reference
-from stein_core.experiments.wave import GRID, dim_of
+from stein_core.base.bands import Band
+from stein_core.papers.wave_nuts import Reference, load_reference
+from stein_core.targets.wave import GRID, dim_of
 
 AGREE = 1.05  # R-hat above which chains are said to disagree
 

@@ -11,7 +11,7 @@ from app.pages.wave.parts import nuts_sentence
 from app.pages.wave.setup import WaveSetup
 from app.server.background import in_background
 from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
-from stein_core.experiments.wave import dim_of
+from stein_core.targets.wave import dim_of
 
 
 class NutsPanel:

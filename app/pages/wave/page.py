@@ -27,7 +27,7 @@ from app.stage.training_transport import Transport
 from app.ui.job_bar import MIDDLE, TEXT, Pausable
 from app.ui.legend import coloured, legend_pane, sentence_pane
 from app.ui.toggle import toggle
-from stein_core.experiments.wave import dim_of
+from stein_core.targets.wave import dim_of
 
 PACES = [1, 5, 20, 100, 1000]  # steps per frame
 

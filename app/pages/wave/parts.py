@@ -15,7 +15,7 @@ from app.pages.wave.setup import STEPS, WaveSetup, label_of
 from app.stage.training import Snapshot
 from app.ui.colours import GREY, Look, looks_of
 from app.ui.knob_widgets import SELECT
-from stein_core.experiments.wave import GRID
+from stein_core.targets.wave import GRID
 
 NUTS = Look(GREY, GREY, "x")
 CHOICE = SELECT

@@ -15,11 +15,11 @@ from app.server.jobs import SweepJob, store
 from app.server.limits import LIMITS
 from app.ui.groups import CHOOSE, Fold
 from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
-from stein_core.datasets import WAVE_REGIONS, wave_region
-from stein_core.experiments.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
-from stein_core.experiments.wave import dim_of
+from stein_core.papers.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.sweep.grids import SWEEPS
 from stein_core.sweep.keys import key_of
+from stein_core.targets.data.datasets import WAVE_REGIONS, wave_region
+from stein_core.targets.wave import dim_of
 
 STOP = SWEEPS["recovery"].facts.stop
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -12,9 +12,9 @@ from app.server.limits import LIMITS
 from app.ui import link
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, METHODS, Knob, Recipe, Spec
-from stein_core.errors import unknown
-from stein_core.experiments.wave import KNOBS, WIDTHS, dim_of
-from stein_core.knobs import ROWS
+from stein_core.base.errors import unknown
+from stein_core.contract.knobs import ROWS
+from stein_core.targets.wave import KNOBS, WIDTHS, dim_of
 
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
@@ -149,8 +149,8 @@ class WaveSetup:
         and prints its measures."""
         lines = [
             "from stein_core import Spec, compile",
-            "from stein_core.experiments.bands import band, function_values",
-            "from stein_core.experiments.wave import GRID, measures",
+            "from stein_core.base.bands import band, function_values",
+            "from stein_core.targets.wave import GRID, measures",
             "",
             f"data = {self.data!r}",
             "",

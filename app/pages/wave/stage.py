@@ -16,8 +16,8 @@ from app.server.loop import Unbusy
 from app.server.messages import CheckedMessages, flag, number, one_of, pairs, whole
 from app.ui.colours import looks_of
 from app.ui.theme import script
-from stein_core.datasets import WAVE_CLUSTERS
-from stein_core.experiments.wave import GRID, dim_of
+from stein_core.targets.data.datasets import WAVE_CLUSTERS
+from stein_core.targets.wave import GRID, dim_of
 
 HERE = Path(__file__).parent
 STAGE = HERE.parents[1] / "stage"

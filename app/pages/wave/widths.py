@@ -14,7 +14,7 @@ from app.pages.wave.setup import TWO_ROWS, label_of, shown
 from app.server.folders import ASSETS
 from app.ui.colours import GREY, TICKS, darken, dress, looks_of, mapper
 from stein_core import METHODS
-from stein_core.experiments.wave import dim_of
+from stein_core.targets.wave import dim_of
 
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
 

@@ -1,0 +1,1 @@
+"""What a run is: targets, methods, guides, knobs, a Spec and a Recipe."""

@@ -1,0 +1,1 @@
+"""Kernels, bandwidths, and the forces that they make."""

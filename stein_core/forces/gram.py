@@ -1,0 +1,71 @@
+"""Gram matrices of particles, and the noise that they shape."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from stein_core.base.noise import normal
+from stein_core.contract.types import Array, Method, State
+from stein_core.forces.interaction import Problem, distances_and_bandwidth
+from stein_core.forces.sums import kernel_matrix
+
+NOISE = 4  # folded into the key of a step: that of its noise
+
+
+def gram_of(problem: Problem, particles: Array) -> Array:
+    """Return K (n, n) of the kernel on active rows, and the identity on spare ones."""
+    active = problem.active(particles.shape[0])
+    squared, sigma = distances_and_bandwidth(problem, particles)
+    values, _ = kernel_matrix(problem, particles, squared, sigma)
+    return jnp.where(active[:, None] & active, values, jnp.eye(len(particles)))
+
+
+def gram_root(problem: Problem, particles: Array) -> Array:
+    """Return the Cholesky factor of `gram_of`, with as much on the diagonal as it takes: 1e-6 times 1, 10 ... 10^4."""
+    gram = gram_of(problem, particles)
+
+    def root(jitter):
+        return jnp.linalg.cholesky(gram + jitter * jnp.eye(len(gram)))
+
+    def wanting(carry):
+        jitter, found = carry
+        return (jitter < 0.9e-2) & ~jnp.all(jnp.isfinite(found))
+
+    first = jnp.asarray(1e-6, gram.dtype)
+    return jax.lax.while_loop(wanting, lambda carry: (10 * carry[0], root(10 * carry[0])), (first, root(first)))[1]
+
+
+def elementwise_root(problem: Problem, particles: Array) -> Array:
+    """Return the square root of each entry of K, and 0 on spare rows. It is no root of K."""
+    active = problem.active(len(particles))
+    return jnp.where(active[:, None] & active, jnp.sqrt(jnp.maximum(gram_of(problem, particles), 0.0)), 0.0)
+
+
+def stochastic(problem: Problem, field, gram) -> Method:
+    """Return the Method that follows a force field and adds noise that is correlated between particles:
+
+        x <- x + epsilon phi + sqrt(2 epsilon / m) chol(K) Z,   Z standard normal (n, p).
+
+    With the forces of a kernel and its Gram matrix K all particles together sample the posterior (Gallego & Insua
+    2018).
+
+    Args:
+        problem: start, step size and number of active particles.
+        field: (the step's key, State) -> Forces.
+        gram: particles -> a root (n, n) of their Gram matrix, `gram_root` say.
+    """
+
+    def init(key, n):
+        return State(jnp.int32(0), key, problem.start(key, n), ())
+
+    def step(key, state):
+        n, epsilon = state.particles.shape[0], problem.step_size
+        active = problem.active(n)[:, None]
+        forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state))
+        z = normal(jax.random.fold_in(key, NOISE), (n,), state.particles.shape[1])
+        noise = jnp.sqrt(2 * epsilon / problem.m) * (gram(state.particles) @ jnp.where(active, z, 0.0))
+        moved = epsilon * (forces.attract + forces.repulse) + noise
+        return State(state.step + 1, state.key, state.particles + jnp.where(active, moved, 0.0), ()), forces
+
+    return Method(init, step)

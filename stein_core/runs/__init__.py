@@ -1,0 +1,1 @@
+"""Programs of a run: assembled, compiled, kept, looked at."""

@@ -1,0 +1,161 @@
+"""From a spec and knobs to a problem, its method and its compiled diagnostics."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.base.noise import normal
+from stein_core.contract.common_knobs import COMMON
+from stein_core.contract.recipe import Knobs
+from stein_core.contract.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
+from stein_core.contract.spec import Options, Spec, data_of, target_of
+from stein_core.contract.types import Forces, Guide, Method, State, Target
+from stein_core.forces.interaction import Problem
+from stein_core.runs.diagnostics import DIAGNOSTICS, evaluate
+
+Measure = bool | Collection[str]  # which diagnostics: their names, or all, or none
+
+
+def names_of(measure: Measure) -> frozenset[str] | None:
+    """Return the names of diagnostics, or None for all."""
+    return None if isinstance(measure, bool) else frozenset(measure)
+
+
+DATA = "data"  # where the data of a target travel, beside the knobs
+
+
+def _own(group: str, entry, knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
+
+
+def arguments_of(knobs: Knobs) -> dict[str, Any]:
+    """Return what a compiled program takes as `knobs`: all of them by full name, and the data of the target."""
+    entry = TARGETS[knobs.spec.target]
+    data = {DATA: data_of(entry, Options(knobs.spec.options_of("target")))} if entry.facts.data else {}
+    return {**knobs.traced, **data}
+
+
+def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> Problem:
+    """Return the problem of a spec and traced knobs.
+
+    Args:
+        spec: the static choices.
+        target: the spec's target with default knobs.
+        knobs: full name -> traced value, all of them, and the data; see `arguments_of`.
+        mask: see `forces.Problem`.
+    """
+    target_entry, guide_entry = TARGETS[spec.target], GUIDES[spec.guide]
+    if target_entry.knobs or target_entry.facts.data:
+        own = _own("target", target_entry, knobs)
+        if target_entry.facts.data:
+            own["data"] = knobs[DATA]
+        target = target_entry.make(target.dim, **spec.options_of("target"), **own)
+    of_guide = spec.options_of("guide")
+    guide: Guide = guide_entry.make(target.dim, mask, **of_guide, **_own("guide", guide_entry, knobs))
+
+    def start(key, n):
+        shift = knobs["init.shift"] * jnp.eye(1, target.dim)
+        center, scale = jnp.asarray(target.center, float), jnp.asarray(target.scale, float)
+        if target.start is None:
+            where = center + scale * (knobs["init.spread"] * normal(key, (n,), target.dim) + shift)
+        else:
+            where = center + knobs["init.spread"] * (target.start(key, n) - center) + scale * shift
+        return guide.init(where if mask is None else where * mask)
+
+    return Problem(
+        target=target,
+        guide=guide,
+        optimizer=OPTIMIZERS[spec.optimizer].make(knobs["method.step_size"]),
+        draws=spec.draws,
+        m=jnp.ones_like(knobs["method.particles"]) if METHODS[spec.method].facts.single else knobs["method.particles"],
+        kernel=knobs["kernel.name"],
+        rule=knobs["bandwidth.rule"],
+        factor=knobs["bandwidth.factor"],
+        step_size=knobs["method.step_size"],
+        start=start,
+        size=partial(guide_entry.facts.size, **of_guide),
+        mask=mask,
+        optimize=OPTIMIZERS[spec.optimizer].make,
+    )
+
+
+def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
+    """Return the problem of `problem_of`, and the spec's method for it."""
+    problem, entry = problem_of(spec, target, knobs, mask), METHODS[spec.method]
+    return problem, entry.make(problem, **spec.options_of("method"), **_own("method", entry, knobs))
+
+
+class CompiledDiagnostics:
+    """Compiled diagnostics of a problem: (state, knobs, forces) -> {diagnostic name: number}.
+
+    They are half or more of what a spec has to compile. They do not depend on its method, so all methods share one
+    object: see `diagnostics_of`. Diagnostics must not use `problem.optimizer`: the program is shared between methods
+    with different optimisers.
+    """
+
+    def __init__(self, spec: Spec, which: tuple[str, ...]):
+        self._spec, self._target = spec, target_of(spec)  # before tracing: the target may have to be built
+        self._which = which
+        own = {name for name in spec.knobs() if not name.startswith("method.")}
+        self._names = {knob.name for knob in COMMON} | own | {DATA}
+        proxy = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
+        self._program = jax.jit(partial(CompiledDiagnostics._evaluate, proxy))
+        self._preparing = threading.Lock()
+
+    def prepare(self, state: State, knobs: Mapping[str, np.ndarray]) -> None:
+        """Compile the program, unless that is done. `state` may be any state of the right size."""
+        with self._preparing:
+            self(state, knobs, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
+
+    def __call__(self, state: State, knobs: Mapping[str, np.ndarray], forces: Forces) -> dict[str, float]:
+        knobs = {name: value for name, value in knobs.items() if name in self._names}
+        with jax.default_matmul_precision("highest"):
+            values = self._program(state._replace(memory=()), knobs, forces)
+        return dict(zip(self._which, np.asarray(values).tolist()))
+
+    def _evaluate(self, state: State, knobs, forces: Forces):
+        problem = problem_of(self._spec, self._target, knobs)
+        return evaluate(problem, jax.random.fold_in(state.key, state.step), state, forces, self._which)
+
+
+_compiled: weakref.WeakValueDictionary[Any, CompiledDiagnostics] = weakref.WeakValueDictionary()
+_table = threading.Lock()
+
+
+def registry_version(spec: Spec) -> tuple:
+    """Return the registry entries that the names in a program stand for now.
+
+    An entry that is registered again makes another program. Method and optimiser come first: `diagnostics_of` leaves
+    them out.
+    """
+    own = (METHODS[spec.method], OPTIMIZERS[spec.optimizer], TARGETS[spec.target], GUIDES[spec.guide])
+    return own, tuple(tuple(r.entries()) for r in (KERNELS, BANDWIDTHS, FORCE_SCALES, DIAGNOSTICS))
+
+
+def diagnostics_of(spec: Spec, names: Collection[str] | None = None) -> CompiledDiagnostics:
+    """Return the CompiledDiagnostics of a spec. All methods and optimisers share it while somebody holds it.
+
+    Args:
+        spec: the problem.
+        names: of the diagnostics; None for all.
+
+    Raises:
+        UnknownName: a diagnostic that is not registered.
+    """
+    wanted = {DIAGNOSTICS[name].name for name in (DIAGNOSTICS if names is None else names)}
+    which = tuple(name for name in DIAGNOSTICS if name in wanted)
+    (_, _, *own), shared = registry_version(spec)
+    options = tuple(Options(spec.options_of(group)) for group in ("target", "guide"))
+    key = (*own, shared, spec.dim, options, spec.draws, spec.capacity, which)
+    with _table:
+        known = _compiled.get(key) or CompiledDiagnostics(spec, which)
+        _compiled[key] = known
+        return known

@@ -1,0 +1,45 @@
+"""Say how much force is left at the end of a run: of points exactly, of guides as a mean over many estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from stein_core.contract.registry import METHODS
+from stein_core.contract.types import State
+from stein_core.runs.runner import Stepper
+
+ESTIMATES = 100  # of the force of guides, whose one estimate is mostly noise
+
+
+def force_left(stepper: Stepper, state: State, knobs: Mapping[str, Any]) -> float | None:
+    """Return the mean force over the attraction of one step, both root mean squares.
+
+    The force of guides is estimated anew from other draws, and what the noise adds to the square of its mean is taken
+    off. An optimiser whose steps are noisy does not bring it to 0.
+
+    Args:
+        stepper: of the run.
+        state: where the run ended.
+        knobs: knob values at the end.
+
+    Returns:
+        The share; None for a sampler, for a method whose moves are random, and for points without repulsion.
+    """
+    spec, facts = stepper.spec, METHODS[stepper.spec.method].facts
+    if facts.sampler or (facts.noisy and facts.noisy(knobs)):
+        return None
+    noisy = spec.has_density or stepper.target.minibatch is not None
+    frames = [
+        stepper.look(state._replace(key=jax.random.PRNGKey(number)), knobs, False)
+        for number in range(ESTIMATES if noisy else 1)
+    ]
+    attract, force = (np.array(each) for each in zip(*((f.attract, f.attract + f.repulse) for f in frames)))
+    scale = np.mean(attract**2)
+    if not scale > 0 or not (noisy or any(f.repulse.any() for f in frames)):
+        return None
+    noise = force.var(axis=0, ddof=1) / len(force) if noisy else 0.0
+    return float(np.sqrt(max(np.mean(force.mean(axis=0) ** 2 - noise), 0.0) / scale))

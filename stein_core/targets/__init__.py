@@ -1,0 +1,1 @@
+"""One family of targets a file."""

@@ -1,0 +1,1 @@
+"""Posteriors of one's own."""

@@ -1,0 +1,74 @@
+"""A target of a plain log density; log densities and scores of any target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stein_core.base.errors import short
+from stein_core.contract.types import Target
+from stein_core.targets.own.starts import find_start
+
+
+def from_density(log_density: Callable, start: Any, names: Sequence[str] | None = None, seed: int = 0) -> Target:
+    """Make a Target of a log density on R^d.
+
+    `center` and `scale` are found as in `from_numpyro`: Laplace's approximation from several starts in float64, or a
+    short run of NUTS if that is far from the density. `note` then says so.
+
+    Args:
+        log_density: theta (d,) -> scalar, in JAX and differentiable twice. It need not be normalised. A constrained
+            parameter needs its log-Jacobian.
+        start: (d,) where the search begins.
+        names: of the d coordinates; by default theta[0], theta[1] ...
+        seed: of the other starts, and of NUTS.
+
+    Raises:
+        ValueError: a start or names of another shape, or a density that is finite at no point that was tried.
+    """
+    start = np.asarray(start, float)
+    if start.ndim != 1 or not len(start) or not np.isfinite(start).all():
+        raise ValueError(f"start = {short(start.tolist())}; allowed: d finite numbers.")
+    names = tuple(names or (f"theta[{i}]" for i in range(len(start))))
+    if len(names) != len(start):
+        raise ValueError(f"names has {len(names)} entries; allowed: {len(start)}, as many as `start`.")
+    with jax.enable_x64():
+        shape = jax.eval_shape(log_density, jnp.asarray(start)).shape
+        if shape != ():
+            raise ValueError(f"log_density returns an array of shape {shape}; allowed: a scalar.")
+        found = find_start(log_density, start[None], seed)
+    return Target(
+        log_density=log_density,
+        center=found.center,
+        scale=found.scale,
+        extent=found.extent,
+        coordinates=names,
+        constrain=lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
+        unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
+        root=found.root,
+        note=found.note,
+        modes=found.modes,
+        name=getattr(log_density, "__name__", "").replace("<lambda>", ""),
+    )
+
+
+def log_densities(target: Target, draws: np.ndarray, batch: int = 500) -> tuple[np.ndarray, np.ndarray]:
+    """Return log densities (n,) and scores (n, d) of a target at draws (n, d)."""
+    with in_precision_of(target):
+        both = jax.jit(lambda rows: jax.lax.map(jax.value_and_grad(target.log_density), rows, batch_size=batch))
+        values, slopes = both(jnp.asarray(draws, float))
+    return np.asarray(values, float), np.asarray(slopes, float)
+
+
+def in_precision_of(target: Target):
+    """Return a context in which JAX computes in float64, or in float32 if the target was recorded in it."""
+    with jax.enable_x64():
+        try:
+            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), float))
+        except TypeError:
+            return jax.enable_x64(False)
+    return jax.enable_x64()

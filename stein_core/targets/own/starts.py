@@ -1,0 +1,187 @@
+"""Where particles start on a user's density: at its mode, or at the mean of a short NUTS run."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Callable, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.infer import MCMC, NUTS
+from scipy.optimize import minimize
+
+from stein_core.base.pieces import resting
+from stein_core.contract.types import Mode
+
+SEARCHES = 8  # for the mode
+TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
+MOST = 2000  # coordinates
+DRAWS = 256  # of Laplace's approximation, to compare it with the density
+WARMUP = SAMPLES = 400  # steps of NUTS
+REJECTED = 1e100  # value of a point without a finite density: SciPy's line search cannot take infinity
+
+
+class Start(NamedTuple):
+    """Where particles start.
+
+    Args:
+        center, scale: (d,) location and standard deviations.
+        root: (d, d) R with R R^T the covariance of Laplace's approximation, or of the draws.
+        note: why they are not those of Laplace's approximation, or "".
+        modes: see `Target.modes`.
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    root: np.ndarray
+    note: str = ""
+    modes: tuple[Mode, ...] = ()
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return (x0, x1, y0, y1), what a stage shows of the first two coordinates."""
+        x, y = (0, 1) if len(self.center) > 1 else (0, 0)
+        return tuple(float(self.center[i] + side * 4.5 * self.scale[i]) for i in (x, y) for side in (-1, 1))
+
+
+def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start:
+    """Find a center and a scale of a density: Laplace's approximation if it fits, else the moments of a NUTS run.
+
+    The search for the mode begins at `drawn` and at uniform draws in (-2, 2)^d, NumPyro's own initialisation. The
+    approximation fits if log density minus log approximation hardly varies over draws of the approximation: its
+    interquartile range is at most sqrt(d). A Gaussian has 0. A mode in the neck of a funnel, or a density without a
+    bound, has far more.
+
+    Args:
+        log_density: theta (d,) -> scalar, differentiable twice; evaluated in the precision of `drawn`.
+        drawn: (k, d) points to start from, at most 4 are used beside the uniform ones; (0, d) if there are none.
+        seed: of the uniform draws, of the comparison and of NUTS.
+
+    Raises:
+        ValueError: the density or its gradient is finite at none of the points; more than `MOST` coordinates.
+    """
+    dim, rng = drawn.shape[1], np.random.default_rng(seed)
+    if dim > MOST:
+        raise ValueError(
+            f"the density has {dim} coordinates; allowed: at most {MOST}, since the start needs all second derivatives."
+        )
+    compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
+
+    @resting
+    def evaluate(theta):
+        value, slope = compiled(jnp.asarray(theta, drawn.dtype))
+        value, slope = float(value), np.asarray(slope, float)
+        return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (REJECTED, np.zeros(dim))
+
+    points = [*np.float64(drawn[: SEARCHES // 2]), *rng.uniform(-2.0, 2.0, (TRIES, dim))]
+    starts = list(islice((theta for theta in points if evaluate(theta)[0] < REJECTED), SEARCHES))
+    if not starts:
+        raise ValueError(
+            f"the log density or its gradient is not finite at any of {len(points)} points: draws of the prior, and of "
+            "uniform numbers in (-2, 2) for each unconstrained coordinate. Check the data and the priors."
+        )
+    curvature = _hessian(log_density, jnp.asarray(starts[0], drawn.dtype))
+    found = [_descend(evaluate, curvature, theta) for theta in starts]
+    modes = [mode for mode in found if mode.root is not None]
+    best = min(modes, key=lambda mode: mode.value, default=None)
+    if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
+        return Start(best.theta, np.linalg.norm(best.root, axis=1), best.root, modes=_shares(modes))
+    why = (
+        "the normal approximation there is far from the density"
+        if best
+        else "the density has no bound, or no curvature where it is highest"
+    )
+    lowest = min(starts, key=lambda theta: evaluate(theta)[0])  # of the negative log density
+    center, scale, root = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
+    return Start(
+        center,
+        scale,
+        root,
+        f"The mode is no place to start: {why}. Particles start around the mean of a short run of NUTS instead "
+        f"(one chain, {WARMUP} + {SAMPLES} steps), with its standard deviations; both are rough.",
+    )
+
+
+class _Found(NamedTuple):
+    """A point where the search ended.
+
+    Args:
+        theta: (d,).
+        value: negative log density there.
+        root: R with R R^T the inverse Hessian of `value`; None if the Hessian is not positive definite.
+    """
+
+    theta: np.ndarray
+    value: float
+    root: np.ndarray | None
+
+
+def _hessian(log_density, theta):
+    """Return the compiled Hessian of -log_density. Without a forward mode, as for an ODE, it is reverse over
+    reverse."""
+    slope = jax.grad(lambda theta: -log_density(theta))
+    try:
+        compiled = jax.jit(jax.jacfwd(slope))
+        compiled(theta)
+    except TypeError:
+        compiled = jax.jit(jax.jacrev(slope))
+    return lambda at: np.asarray(compiled(jnp.asarray(at, theta.dtype)), float)
+
+
+def _descend(evaluate, hessian, theta) -> _Found:
+    """Minimise: L-BFGS finds the way, then Newton steps, which do not depend on the units of a coordinate."""
+    theta = minimize(evaluate, theta, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    value, slope = evaluate(theta)
+    root = None
+    for _ in range(50):
+        curvature = hessian(theta)
+        if not np.isfinite(curvature).all():
+            return _Found(theta, value, None)
+        unit = 1.0 / np.sqrt(np.maximum(np.abs(np.diagonal(curvature)), 1e-16))
+        values, vectors = np.linalg.eigh(curvature * np.outer(unit, unit))
+        root = unit[:, None] * vectors / np.sqrt(values) if values[0] > 1e-10 else None
+        step = -unit * (vectors @ (vectors.T @ (unit * slope) / np.maximum(np.abs(values), 1e-10)))
+        if root is not None and -slope @ step < 1e-9:  # nats, twice
+            break
+        for fraction in 0.5 ** np.arange(40):
+            new_value, new_slope = evaluate(theta + fraction * step)
+            if new_value < value:
+                break
+        else:
+            break
+        theta, value, slope = theta + fraction * step, new_value, new_slope
+    return _Found(theta, value, root)
+
+
+def _shares(found: list[_Found]) -> tuple[Mode, ...]:
+    """Return the different ones of these modes, the highest first, with their shares of the mass."""
+    apart: list[_Found] = []
+    for one in sorted(found, key=lambda one: one.value):
+        if all(np.linalg.norm(np.linalg.solve(other.root, one.theta - other.theta)) > 1 for other in apart):
+            apart.append(one)
+    logs = np.array([np.linalg.slogdet(one.root)[1] - one.value for one in apart])
+    shares = np.exp(logs - logs.max())
+    return tuple(Mode(one.theta, one.root, float(share)) for one, share in zip(apart, shares / shares.sum()))
+
+
+def _spread_of_weights(evaluate, mode, rng) -> float:
+    """Return the interquartile range of log density minus log approximation over the approximation's draws."""
+    z = rng.standard_normal((DRAWS, len(mode.theta)))
+    weights = [0.5 * row @ row - evaluate(mode.theta + mode.root @ row)[0] for row in z]
+    return float(np.subtract(*np.percentile(weights, [75, 25])))
+
+
+def _nuts(log_density, theta, seed):
+    """Return mean, standard deviations and a root of the covariance of a short run; 1 for a coordinate that never
+    moved."""
+    kernel = NUTS(potential_fn=lambda theta: -log_density(theta), target_accept_prob=0.9, max_tree_depth=7)
+    sampler = MCMC(kernel, num_warmup=WARMUP, num_samples=SAMPLES, progress_bar=False)
+    sampler.run(jax.random.key(seed), init_params=theta)
+    draws = np.asarray(sampler.get_samples(), float)
+    scale = draws.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    standard = (draws - draws.mean(axis=0)) / scale
+    correlation = standard.T @ standard / len(draws)
+    np.fill_diagonal(correlation, 1.0 + 1e-6)
+    return draws.mean(axis=0), scale, scale[:, None] * np.linalg.cholesky(correlation)

@@ -1,0 +1,43 @@
+"""What theory says of a run's rest: variances, fixed points, noise."""
+
+from stein_core.theory.laws import (
+    RULES,
+    corollary_4,
+    corollary_6,
+    damping,
+    langevin_variance,
+    mean_band,
+    mmd_variance,
+    noise_of_s1,
+    noise_of_s2,
+    pair_argument,
+    profile,
+    proposition_3,
+    proposition_5,
+    proposition_5_imq,
+    proposition_5_rbf,
+    proposition_7,
+    simplex_root,
+    simplex_variance,
+)
+
+__all__ = [
+    "RULES",
+    "corollary_4",
+    "corollary_6",
+    "damping",
+    "langevin_variance",
+    "mean_band",
+    "mmd_variance",
+    "noise_of_s1",
+    "noise_of_s2",
+    "pair_argument",
+    "profile",
+    "proposition_3",
+    "proposition_5",
+    "proposition_5_imq",
+    "proposition_5_rbf",
+    "proposition_7",
+    "simplex_root",
+    "simplex_variance",
+]
