@@ -33,7 +33,8 @@ from stein_core.contract.registry import (
     TARGETS,
 )
 from stein_core.contract.spec import Spec, capacity_for, target_of
-from stein_core.contract.types import Forces, Frame, Functions, Guide, Method, Points, Rows, State, Target
+from stein_core.contract.target import Functions, Points, Rows, Target
+from stein_core.contract.types import Forces, Frame, Guide, Method, State
 from stein_core.posterior.fit import fit
 from stein_core.posterior.fitted import Fit
 from stein_core.runs.cache import collect, compile, stream

@@ -10,10 +10,9 @@ import pytest
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
-from stein_core.base import bands
 from stein_core.base.machine import maps_used, single_thread_lapack
 from stein_core.contract.registry import Registry
-from stein_core.runs import cache as steppers
+from stein_core.runs import cache as steppers, outputs
 from stein_core.sweep import batches
 
 BROWSER = "tests/browser/"
@@ -62,7 +61,7 @@ def forget_programs():
         return
     steppers._steppers.clear()
     batches._compiled.cache_clear()
-    bands._drawer.cache_clear()
+    outputs._drawer.cache_clear()
     jax.clear_caches()
     gc.collect()
 

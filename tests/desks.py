@@ -10,7 +10,7 @@ from checks import PATIENCE
 from app.stage.session import Session
 from app.stage.setup import Setup
 from stein_core import TARGETS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 

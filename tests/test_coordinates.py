@@ -11,7 +11,7 @@ import pytest
 
 from app.stage.scene import density_of
 from stein_core import Recipe, Spec, collect, from_numpyro, target_of
-from stein_core.contract.coordinates import precondition
+from stein_core.contract.target import precondition
 
 
 @pytest.mark.parametrize("kind", ["scaled", "whitened"])

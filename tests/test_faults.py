@@ -17,13 +17,13 @@ from desks import cliff  # noqa: F401  (a fixture)
 import stein_core.cli.main as cli
 from stein_core import METHODS, Recipe, Spec, collect, compile, fit, stream
 from stein_core.base import machine
-from stein_core.base.machine import bytes_needed, check_memory
 from stein_core.cli import commands, recordings
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.spec import target_of
 from stein_core.papers.wave_nuts import run_nuts
 from stein_core.runs import cache as steppers
 from stein_core.runs.assembly import assemble
+from stein_core.runs.memory import bytes_needed, check_memory
 from stein_core.sweep import grids
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.grids import SWEEPS, run_sweep

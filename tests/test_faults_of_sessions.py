@@ -20,7 +20,7 @@ from app.server import jobs
 from app.server.errors import note
 from app.stage import session
 from stein_core import METHODS, Spec
-from stein_core.base.machine import bytes_needed
+from stein_core.runs.memory import bytes_needed
 from stein_core.sweep.store import MAGIC
 
 

@@ -3,12 +3,16 @@
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from app.pages.wave.stage import WaveStage
 from app.stage.stage import Stage
+from stein_core import GUIDES, KERNELS, METHODS
+from stein_core.base import moved
 
 HEAVY = ("panel", "param", "bokeh", "holoviews", "scipy.stats", "pandas", "matplotlib")
 
@@ -40,6 +44,43 @@ def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
             if own[0] == path[0] == "pages":
                 shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1]
                 assert shared, f"{file} imports another page: {path[1]}"
+
+
+FOLDERS = ["base", "contract", "forces", "theory", "runs", "methods", "targets", "sweep", "posterior", "papers", "cli"]
+
+
+def test_the_folders_of_the_core_import_downwards_and_no_files_import_each_other_in_a_circle():
+    core, arrows = ROOT / "stein_core", {}
+    for file in [file for folder in FOLDERS for file in (core / folder).rglob("*.py")]:
+        own = file.relative_to(ROOT).with_suffix("").parts
+        found = re.findall(
+            r"^\s*(?:from (stein_core[.\w]*) import ([^#\n]*)|import (stein_core[.\w]*))", file.read_text(), re.M
+        )
+        for module, names, whole in found:
+            for name in [""] + re.findall(r"\w+", names):
+                path = [*(module or whole).split("."), *[name] * bool(name)]
+                if len(path) > 1 and path[1] in FOLDERS:
+                    assert FOLDERS.index(path[1]) <= FOLDERS.index(own[1]), f"{file} imports {'.'.join(path)}"
+                if (ROOT / Path(*path)).with_suffix(".py").exists():
+                    arrows.setdefault(own, set()).add(tuple(path))
+    assert len(arrows) > 100
+    TopologicalSorter(arrows).prepare()  # raises CycleError, which names the circle
+
+
+def test_what_everybody_knows_is_registered_first_and_guides_before_the_methods_that_name_them():
+    first = [[entry.name for entry in registry.entries()][0] for registry in (GUIDES, KERNELS, METHODS)]
+    assert first == ["point", "rbf", "svgd"]
+    lines = (ROOT / "stein_core/__init__.py").read_text()
+    assert lines.index("import guides") < lines.index("import methods") < lines.index("import fit\n")
+
+
+def test_modules_are_found_by_their_old_names():
+    for old, new in moved.MOVED.items():
+        assert import_module(f"stein_core.{old}") is import_module(f"stein_core.{new}"), old
+    script = "from stein_core.experiments.bands import band, function_values; from stein_core.experiments import wave;"
+    script += "import stein_core.diagnosis.reference as of; print(wave.__name__, of.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["stein_core.targets.wave", "stein_core.posterior.reference"]
 
 
 def test_a_script_declares_each_name_once():

@@ -9,7 +9,7 @@ from numpyro.distributions import constraints
 
 from stein_core import TARGETS, diagnose, fit, from_numpyro
 from stein_core.contract.spec import Spec, target_of
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.rays import flat_direction
 
 DRAWN = np.random.default_rng(0).normal(size=(200, 2))

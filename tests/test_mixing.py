@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stein_core import diagnose, from_density
-from stein_core.contract.types import Mode
+from stein_core.contract.target import Mode
 from stein_core.posterior.evidence import CHECKS, Evidence
 from stein_core.posterior.mixing import weights_of
 

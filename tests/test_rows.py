@@ -10,9 +10,9 @@ from checks import COMPILE, TRACE
 
 from app.stage.scene import _densities, density
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_numpyro, from_rows
-from stein_core.base.machine import check_memory
 from stein_core.contract.spec import Options, data_of
-from stein_core.forces.interaction import BATCH
+from stein_core.forces.problem import BATCH
+from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of, run_batch
 from stein_core.sweep.stop import Stop

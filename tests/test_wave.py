@@ -17,10 +17,11 @@ from numpyro.infer.autoguide import AutoNormal
 from scipy.stats import norm
 
 from stein_core import TARGETS, Functions, Recipe, Spec, Target, collect, compile, target_of
-from stein_core.base.bands import band, coverage, disagreement, function_values, lppd
+from stein_core.base.bands import band, coverage, disagreement, lppd
 from stein_core.papers.recovery import recovery, recovery_points
 from stein_core.papers.wave_nuts import run_nuts
 from stein_core.papers.widths import widths
+from stein_core.runs.outputs import function_values
 from stein_core.targets.data.datasets import WAVE_REGIONS, wave_region, wave_training
 from stein_core.targets.wave import WIDTHS, dim_of, shapes_of, wave_model, width_of
 

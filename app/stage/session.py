@@ -25,9 +25,9 @@ from app.stage.scene import SideBySide
 from app.stage.setup import CAPACITY
 from app.stage.waits import timed, waiting_for
 from stein_core import METHODS, Frame, Spec, Stepper, compile
-from stein_core.base.machine import check_memory
 from stein_core.contract.recipe import EDITS
 from stein_core.runs.cache import start
+from stein_core.runs.memory import check_memory
 
 log = logging.getLogger(__name__)
 

@@ -5,19 +5,11 @@ A band is one of the mean function f(x) or, with noise, of a new observation y a
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Mapping, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpyro.diagnostics import hpdi, split_gelman_rubin
 from scipy.special import logsumexp
-
-from stein_core.contract.recipe import knobs_of
-from stein_core.contract.registry import TARGETS
-from stein_core.contract.spec import Spec, target_of
-from stein_core.runs.assembly import arguments_of, problem_of
 
 NOISY = 400  # least number of draws of y for a band
 
@@ -82,58 +74,6 @@ def coverage(values: np.ndarray, y: np.ndarray, probability: float, noise: float
     """Return the share of observations y (k,) within the band of y at their x: `probability` if calibrated."""
     found = band(values, probability, noise)
     return float(np.mean((found.low <= y) & (y <= found.high)))
-
-
-@lru_cache(maxsize=32)
-def _drawer(spec: Spec, entry, draws: int):
-    """Compile (particles, knobs, x, key) -> outputs (capacity * draws, k, c) and which particles count."""
-
-    def values(particles, knobs, x, key):
-        problem = problem_of(spec, target_of(spec), knobs)
-        count = 1 if problem.guide.log_density is None else draws
-        eps = problem.draw(key, (spec.capacity, count))
-        theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
-        flat = theta.reshape(-1, spec.dim)
-        outputs = problem.target.functions.outputs
-        found = jax.lax.map(lambda t: outputs(t, x), flat, batch_size=256)
-        return found, problem.active(spec.capacity)
-
-    return jax.jit(values)
-
-
-def outputs_at(
-    spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
-) -> np.ndarray:
-    """Return the outputs at x for a run's particles: (m * draws, k, c), or (m, k, c) for point masses.
-
-    The draws are the same at every call with a seed, so that a band moves with the particles and does not flicker.
-
-    Args:
-        spec, knobs: of the run.
-        particles: (capacity, p).
-        x: (k, ...) inputs.
-        draws: draws of each guide.
-        seed: of the draws.
-
-    Raises:
-        ValueError: the target has no functions.
-    """
-    if target_of(spec).functions is None:
-        raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
-    draw = _drawer(spec, TARGETS[spec.target], draws)
-    with jax.default_matmul_precision("highest"):
-        arguments = arguments_of(knobs_of(spec, knobs))
-        values, active = draw(particles, arguments, jnp.asarray(x, float), jax.random.PRNGKey(seed))
-    values = np.asarray(values)
-    values = values.reshape(spec.capacity, -1, *values.shape[1:])
-    return values[np.asarray(active)].reshape(-1, *values.shape[2:])
-
-
-def function_values(
-    spec: Spec, particles: np.ndarray, knobs: Mapping[str, Any], x: np.ndarray, draws: int = 40, seed: int = 0
-) -> np.ndarray:
-    """Return f at x, the first output of `outputs_at`: (m * draws, k), or (m, k) for point masses."""
-    return outputs_at(spec, particles, knobs, x, draws, seed)[..., 0]
 
 
 def disagreement(chains: np.ndarray) -> np.ndarray:

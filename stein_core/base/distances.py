@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-
-from stein_core.contract.types import Array
+from jax import Array
 
 LEAST = 1e-30  # smaller values count as 0 in float32
 ROUNDING = 4.2  # rounding error of a squared distance, relative to the squared norms, in machine epsilons

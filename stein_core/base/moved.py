@@ -9,9 +9,9 @@ HERE = "stein_core."
 FOLDERS = ("experiments",)  # that are gone
 MOVED = {  # old name -> new name
     "assembly": "runs.assembly",
-    "bands": "base.bands",
+    "bands": "runs.outputs",
     "common_knobs": "contract.common_knobs",
-    "coordinates": "contract.coordinates",
+    "coordinates": "contract.target",
     "datasets": "targets.data.datasets",
     "decentring": "targets.own.decentring",
     "density": "targets.own.density",
@@ -36,7 +36,7 @@ MOVED = {  # old name -> new name
     "edits": "runs.edits",
     "errors": "base.errors",
     "estimators": "methods.parts.estimators",
-    "experiments.bands": "base.bands",
+    "experiments.bands": "runs.outputs",
     "experiments.images": "targets.images",
     "experiments.network_data": "targets.small_networks",
     "experiments.nuts": "papers.wave_nuts",

@@ -7,9 +7,8 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.extend.random import threefry2x32_p
-
-from stein_core.contract.types import Array
 
 
 def normal(key: Array, shape: tuple[int, ...], dim: int) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.posterior import Evidence, diagnose
 from stein_core.posterior.fit import fit
 from stein_core.posterior.reading import evidence_of

@@ -20,7 +20,7 @@ from stein_core.cli.job import add_job, progress
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.spec import Spec, target_of
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.posterior import diagnose
 from stein_core.posterior.fit import choices_of, fit
 from stein_core.posterior.fitted import fit_of

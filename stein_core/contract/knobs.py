@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 import numpy as np
 
 from stein_core.base.errors import short, unknown
-
-if TYPE_CHECKING:
-    from stein_core.contract.registry import Registry
 
 ROWS = (48, 128, 512)  # padded sizes of data: one more point compiles nothing, unless it is the 49th or the 129th
 
@@ -21,6 +18,14 @@ ROWS = (48, 128, 512)  # padded sizes of data: one more point compiles nothing, 
 def precision() -> np.dtype:
     """Return the type of the floats in which JAX computes now: float64 if `jax_enable_x64` is on, else float32."""
     return np.dtype(jnp.result_type(float))
+
+
+class Choices(Protocol):
+    """What a knob needs of a registry."""
+
+    def __getitem__(self, name: Any) -> Any: ...
+
+    def index(self, name: str) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Knob:
     scale: str = "linear"
     label: str = ""
     help: str = ""
-    choices: Registry | None = None
+    choices: Choices | None = None
 
     def check(self, value: Any) -> Any:
         """Return `value` as a float, an int or a registered name.

@@ -15,7 +15,7 @@ from stein_core.base.errors import unknown
 from stein_core.contract.common_knobs import COMMON, MAX_CAPACITY
 from stein_core.contract.knobs import Knob, Option, precision
 from stein_core.contract.registry import GUIDES, METHODS, OPTIMIZERS, TARGETS, Entry
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 
 MAX_DRAWS = 1000
 GROUPS = ("method", "guide", "target")  # of options and knobs, in the order of `Spec.entries`

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from stein_core.base.noise import normal
 from stein_core.contract.types import Array, Method, State
-from stein_core.forces.interaction import Problem, distances_and_bandwidth
+from stein_core.forces.interaction import distances_and_bandwidth
+from stein_core.forces.problem import Problem
 from stein_core.forces.sums import kernel_matrix
 
 NOISE = 4  # folded into the key of a step: that of its noise

@@ -14,21 +14,18 @@ one particle serve all targets of the sum: m gradients a step, not m^2.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from stein_core.base.distances import EXACT_DIFFERENCES, center, squared_distances
-from stein_core.base.noise import normal
 from stein_core.contract.registry import FORCE_SCALES
-from stein_core.contract.types import Array, Forces, Guide, Method, State, Target
+from stein_core.contract.types import Array, Forces, Method, State
 from stein_core.forces.kernels import KERNELS, bandwidth
+from stein_core.forces.problem import Gradients, Problem, log_density_of
 from stein_core.forces.sums import is_inner, kernel_forces
 
-BATCH = 3  # folded into the key of a step: that of its mini-batch
-GUIDE = 2  # folded into the key of draws: the normals of a guide beside those of theta
 SEEN = 1  # folded into the key of a step: the draws that the diagnostics take
 
 
@@ -42,91 +39,6 @@ def paper(m):
 def numpyro_scale(m):
     "Attraction is a sum over the particles, repulsion a mean: alpha here is alpha / m in the paper (used by its runs)."
     return m
-
-
-class Problem(NamedTuple):
-    """What a method may use: the target, the guide, and the traced settings of the interaction.
-
-    Args:
-        target, guide: the posterior, and what a particle stands for.
-        optimizer: an optax transformation, made with step_size.
-        draws: static number of draws per particle and step.
-        m: number of active particles.
-        kernel, rule, factor: traced kernel index, bandwidth rule index and bandwidth factor.
-        step_size: traced step size.
-        start: (key, n) -> initial particles (n, p).
-        size: d -> p of the guide.
-        mask: (target.dim,) 1 for a coordinate and 0 for padding, or None without padding. Padded coordinates stay at 0
-            and feel no force.
-        optimize: step size -> an optax transformation like `optimizer`, for a method that has a second one.
-    """
-
-    target: Target
-    guide: Guide
-    optimizer: object
-    draws: int
-    m: Array
-    kernel: Array
-    rule: Array
-    factor: Array
-    step_size: Array
-    start: object
-    size: Callable[[Any], Any]
-    mask: Array | None = None
-    optimize: Callable[[Any], Any] | None = None
-
-    @property
-    def d(self):
-        """Return the dimension of theta without padding; traced if there is padding."""
-        return self.target.dim if self.mask is None else jnp.sum(self.mask)
-
-    @property
-    def p(self):
-        """Return the number of coordinates of a particle without padding; traced if there is padding."""
-        return self.size(self.d)
-
-    def normal(self, key: Array, shape: tuple[int, ...]) -> Array:
-        """Return (*shape, target.dim) standard normal noise, 0 in padded coordinates."""
-        eps = normal(key, shape, self.target.dim)
-        return eps if self.mask is None else eps * self.mask
-
-    def draw(self, key: Array, shape: tuple[int, ...]) -> Array:
-        """Return the normals that draws of the guide take, (*shape, target.dim + guide.noise)."""
-        eps = self.normal(key, shape)
-        if not self.guide.noise:
-            return eps
-        return jnp.concatenate([eps, normal(jax.random.fold_in(key, GUIDE), shape, self.guide.noise)], axis=-1)
-
-    def active(self, n: int) -> Array:
-        """Return (n,) booleans: True for the first m rows."""
-        return jnp.arange(n) < self.m
-
-    def weights(self, n: int) -> Array:
-        """Return (n,) weights: 1/m for active rows, 0 for spare ones."""
-        return self.active(n) / self.m
-
-
-class Gradients(NamedTuple):
-    """Gradients of guides, with two bounds from the same draws. The bounds are NaN for point masses, which have no
-    density.
-
-    Args:
-        guide: g (n, p).
-        elbo: the mixture ELBO L(rho_m).
-        component_elbo: L_up, the mean over the guides of their own ELBOs. L - L_up is the mutual information of theta
-            and the guide's number, in [0, log m].
-    """
-
-    guide: Array
-    elbo: Array
-    component_elbo: Array
-
-
-def log_density_of(target: Target, key: Array, joint: bool = False) -> Callable[[Array], Array]:
-    """Return the log density that a step with this key uses: an estimate if the target has mini-batches."""
-    if target.minibatch is not None:
-        return target.minibatch(jax.random.fold_in(key, BATCH), joint)
-    return target.log_joint if joint and target.log_joint is not None else target.log_density
 
 
 def gradients(problem: Problem, key: Array, particles: Array, joint: bool = False) -> Gradients:

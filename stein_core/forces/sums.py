@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 
 from stein_core.base.distances import EXACT_DIFFERENCES, LEAST, center
 from stein_core.contract.types import Array, Forces
 from stein_core.forces.kernels import KERNELS
-
-if TYPE_CHECKING:
-    from stein_core.forces.interaction import Problem
+from stein_core.forces.problem import Problem
 
 ROWS = 256  # sources per block of kernel values
 

@@ -7,7 +7,7 @@ from stein_core.base.networks import mlp
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import METHODS
 from stein_core.contract.types import Method, State
-from stein_core.forces.interaction import log_density_of
+from stein_core.forces.problem import log_density_of
 from stein_core.methods.ksivi import ENTROPIC, ESTIMATOR, FOLLOW, discrepancy, entropic_term, second_batch, value_of
 from stein_core.methods.parts.sampler import (
     DECAY,

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 
 from stein_core.base.distances import LEAST, squared_distances
 from stein_core.contract.registry import METHODS
-from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow, log_density_of
+from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow
 from stein_core.forces.kernels import KERNELS
+from stein_core.forces.problem import log_density_of
 from stein_core.forces.sums import is_inner, is_singular
 
 

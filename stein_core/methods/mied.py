@@ -5,7 +5,8 @@ import jax.numpy as jnp
 
 from stein_core.base.distances import squared_distances
 from stein_core.contract.registry import METHODS
-from stein_core.forces.interaction import Forces, flow, log_density_of
+from stein_core.forces.interaction import Forces, flow
+from stein_core.forces.problem import log_density_of
 
 NEAR = 1e-8  # added to a squared distance
 

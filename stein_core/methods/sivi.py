@@ -7,7 +7,7 @@ import numpy as np
 from stein_core.base.distances import squared_distances
 from stein_core.contract.knobs import Option
 from stein_core.contract.registry import METHODS
-from stein_core.forces.interaction import log_density_of
+from stein_core.forces.problem import log_density_of
 from stein_core.methods.parts.sampler import NETWORK, TRAINING, sampler_of, trained, warmth
 
 AUXILIARY = Option("auxiliary", 50, 1, 10_000, label="auxiliary draws", help="K, draws of z that a bound averages over")

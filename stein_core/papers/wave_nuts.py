@@ -14,12 +14,12 @@ import numpy as np
 from numpyro.infer import NUTS
 
 from stein_core.base.errors import short
-from stein_core.base.machine import bytes_allowed
 from stein_core.contract.knobs import Knob
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.spec import Spec, target_of
 from stein_core.runs.assembly import arguments_of, problem_of
 from stein_core.runs.cache import make_room
+from stein_core.runs.memory import bytes_allowed
 
 CHUNK_SECONDS = 0.1  # of the warm-up between two reports
 MOST = 10**6  # steps

@@ -11,7 +11,7 @@ import numpy as np
 
 from stein_core.contract.facts import Facts
 from stein_core.contract.registry import Registry
-from stein_core.contract.types import Mode
+from stein_core.contract.target import Mode
 from stein_core.posterior.regression import Direction, extremes, implied
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors
@@ -71,7 +71,7 @@ class Evidence:
         reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
         diverging: how many draws of the reference ended a diverging trajectory; None if nobody knows.
         flat: along what the density does not fall, see `rays.flat_direction`; None if there is no target.
-        modes: all that the search for the start has found, of `types.Mode`; or None.
+        modes: all that the search for the start has found, of `target.Mode`; or None.
     """
 
     draws: np.ndarray

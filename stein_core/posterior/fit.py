@@ -16,11 +16,11 @@ from tqdm import tqdm
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import keep_compiled
 from stein_core.contract.common_knobs import MAX_CAPACITY
-from stein_core.contract.coordinates import KINDS, in_raw, precondition, root_of
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import METHODS, TARGETS
 from stein_core.contract.spec import Spec, capacity_for, target_of, whole_number
-from stein_core.contract.types import Frame, Target
+from stein_core.contract.target import KINDS, Target, in_raw, precondition, root_of
+from stein_core.contract.types import Frame
 from stein_core.posterior.fitted import Fit, draws_of
 from stein_core.runs.cache import alone
 from stein_core.runs.force_left import force_left

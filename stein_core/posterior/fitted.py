@@ -11,7 +11,8 @@ import numpy as np
 
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import target_of
-from stein_core.contract.types import Frame, Target
+from stein_core.contract.target import Target
+from stein_core.contract.types import Frame
 from stein_core.runs.assembly import arguments_of, problem_of
 from stein_core.runs.cache import alone
 from stein_core.runs.force_left import force_left

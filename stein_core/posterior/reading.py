@@ -12,7 +12,7 @@ import numpy as np
 
 from stein_core.base.errors import short
 from stein_core.contract.registry import METHODS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.posterior.evidence import Evidence
 from stein_core.posterior.fitted import Fit
 from stein_core.targets.own.density import in_precision_of, log_densities

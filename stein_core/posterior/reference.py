@@ -8,8 +8,7 @@ import jax
 import numpy as np
 from numpyro.infer import MCMC, NUTS
 
-from stein_core.contract.coordinates import in_raw, precondition
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target, in_raw, precondition
 from stein_core.targets.own.density import in_precision_of
 
 CHAINS, WARMUP, SAMPLES = 4, 500, 1000

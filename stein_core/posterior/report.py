@@ -15,7 +15,7 @@ import numpy as np
 
 from stein_core.contract.common_knobs import MAX_CAPACITY
 from stein_core.contract.registry import METHODS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.posterior import verdict
 from stein_core.posterior.checks import SHIFT, WIDE
 from stein_core.posterior.drawing import ALONE, CSS, PAGE, questions

@@ -17,8 +17,9 @@ from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.recipe import Knobs
 from stein_core.contract.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
 from stein_core.contract.spec import Options, Spec, data_of, target_of
-from stein_core.contract.types import Forces, Guide, Method, State, Target
-from stein_core.forces.interaction import Problem
+from stein_core.contract.target import Target
+from stein_core.contract.types import Forces, Guide, Method, State
+from stein_core.forces.problem import Problem
 from stein_core.runs.diagnostics import DIAGNOSTICS, evaluate
 
 Measure = bool | Collection[str]  # which diagnostics: their names, or all, or none

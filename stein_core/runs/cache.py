@@ -7,11 +7,12 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Iterator, Mapping
 
-from stein_core.base.machine import check_maps, check_memory, maps_used
+from stein_core.base.machine import check_maps, maps_used
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import Spec
 from stein_core.contract.types import Frame, State
 from stein_core.runs.assembly import Measure, registry_version
+from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import Stepper
 
 KEPT_STEPPERS = 64

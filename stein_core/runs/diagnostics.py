@@ -15,7 +15,8 @@ import numpy as np
 from stein_core.base.distances import center, squared_distances, stein_matrix
 from stein_core.contract.registry import DIAGNOSTICS
 from stein_core.contract.types import Forces, State
-from stein_core.forces.interaction import SEEN, Problem, distances_and_bandwidth, gradients
+from stein_core.forces.interaction import SEEN, distances_and_bandwidth, gradients
+from stein_core.forces.problem import Problem
 from stein_core.runs.view import View
 
 EXACT_DRAWS = 256  # exact samples that MMD compares with

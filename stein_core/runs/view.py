@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.contract.types import Array, Forces
-from stein_core.forces.interaction import Gradients, Problem
+from stein_core.forces.problem import Gradients, Problem
 from stein_core.forces.sums import kernel_forces, kernel_matrix
 
 

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.base.machine import check_memory
 from stein_core.contract.knobs import Knob, precision
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import GUIDES, METHODS, TARGETS
@@ -27,6 +26,7 @@ from stein_core.contract.types import State
 from stein_core.runs.assembly import DATA, arguments_of, assemble, registry_version
 from stein_core.runs.cache import make_room
 from stein_core.runs.diagnostics import DIAGNOSTICS, evaluate
+from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import is_finite
 from stein_core.sweep.stop import FAST, SLOW, Stop
 

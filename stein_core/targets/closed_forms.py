@@ -17,7 +17,7 @@ from scipy import special
 
 from stein_core.base.noise import normal
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 HIGH = {"dims": (1, 1000), "pads": True, "default_dim": 2}

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import softmax
 
-from stein_core.base.bands import outputs_at
 from stein_core.contract.knobs import Option
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.types import Points, Rows
+from stein_core.contract.target import Points, Rows
+from stein_core.runs.outputs import outputs_at
 from stein_core.targets.data import downloads
 from stein_core.targets.small_networks import PRIOR, class_likelihood, network_target
 

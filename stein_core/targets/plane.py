@@ -9,7 +9,7 @@ from jax.scipy.stats import norm, t
 from stein_core.base.noise import normal
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.closed_forms import _mixture, _target
 
 PLANE = {"dims": (2, 2), "default_dim": 2}

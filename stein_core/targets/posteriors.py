@@ -7,8 +7,8 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.stats import gamma as gamma_density, norm
 
-from stein_core.contract.coordinates import COORDINATES, precondition
 from stein_core.contract.registry import TARGETS
+from stein_core.contract.target import COORDINATES, precondition
 from stein_core.targets.data import datasets
 from stein_core.targets.own.numpyro_models import from_numpyro, target_without_data
 from stein_core.targets.own.rows import BATCH, target_of_rows

@@ -17,7 +17,7 @@ from stein_core.base.networks import mlp
 from stein_core.base.noise import normal
 from stein_core.contract.knobs import Knob, Option, PointsKnob
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.types import Functions, Points, Rows, Target
+from stein_core.contract.target import Functions, Points, Rows, Target
 
 WIDTHS, DEPTHS = range(1, 129), range(1, 4)
 BLOBS = ((1.5, 2.5), (4.5, 6.0))  # of the regression's inputs

@@ -9,16 +9,16 @@ import numpy as np
 
 from stein_core.contract.knobs import Option
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.data import downloads
 
-REFERENCE = Path(__file__).with_name("waveform_reference.npz")  # 1,000 rows of `make_reference`
+REFERENCE = Path(__file__).with_name("waveform_reference.npz")  # of papers/waveform.py
 INPUTS = 22
 
 
 @lru_cache(maxsize=1)
 def waveform_reference() -> np.ndarray | None:
-    """Return 1,000 draws (1000, 22) of NUTS on the target `waveform`; None before `make_reference` has run."""
+    """Return 1,000 draws (1000, 22) of NUTS on the target `waveform`; None before `papers.waveform` has run."""
     if not REFERENCE.is_file():
         return None
     with np.load(REFERENCE, allow_pickle=False) as file:
@@ -63,15 +63,6 @@ def waveform(dim, *, data):
         constrain=lambda theta: {"weights": theta},
         note="The start is around 0, which is far from the mass in the first coordinate.",
     )
-
-
-def make_reference() -> None:
-    """Write the file of `waveform_reference`: four chains of NUTS, seed 0, every fourth of 1,000 draws each."""
-    from stein_core.posterior.reference import nuts
-
-    target = TARGETS["waveform"].make(INPUTS, data=downloads.waveform())
-    draws = nuts(target)[:, ::4].reshape(-1, INPUTS)
-    np.savez_compressed(REFERENCE, draws=draws.astype(np.float32))
 
 
 BETA, NOISE, EVERY = 10.0, 0.1, 5  # drift's factor, sd of an observation, times from one observation to the next

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from app.pages.functions.setup import FunctionSetup
 from stein_core import Spec
 from stein_core.base import metrics
-from stein_core.base.bands import outputs_at
+from stein_core.runs.outputs import outputs_at
 from stein_core.targets.small_networks import BLOBS, CLASSES, GRID, far_points, nngp_posterior, ring_data
 
 PARTS = {"left": (0.0, 1.0), "blobs": BLOBS, "gap": (2.7, 4.3), "right": (6.3, 7.0)}

@@ -143,7 +143,7 @@ class FunctionSetup:
             "import numpy as np",
             "",
             "from stein_core import Spec, compile",
-            "from stein_core.base.bands import outputs_at",
+            "from stein_core.runs.outputs import outputs_at",
             "",
             "x = np.linspace(0, 7, 141)[:, None]" if not self.ring else "x = np.zeros((1, 2))  # the ring's middle",
         ]

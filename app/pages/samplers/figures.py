@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 from app.pages.samplers.view import SMOOTH, Seen
 from app.ui.colours import GREY, darken, dress, looks_of, mapper
 from stein_core import METHODS
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 
 KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis

@@ -9,7 +9,8 @@ import numpy as np
 
 from app.pages.wave.setup import WaveSetup
 from stein_core import GUIDES, METHODS, Spec
-from stein_core.base.bands import Band, band, coverage, function_values, lppd
+from stein_core.base.bands import Band, band, coverage, lppd
+from stein_core.runs.outputs import function_values
 from stein_core.targets.data.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
 from stein_core.targets.wave import GRID
 

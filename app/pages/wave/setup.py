@@ -149,7 +149,8 @@ class WaveSetup:
         and prints its measures."""
         lines = [
             "from stein_core import Spec, compile",
-            "from stein_core.base.bands import band, function_values",
+            "from stein_core.base.bands import band",
+            "from stein_core.runs.outputs import function_values",
             "from stein_core.targets.wave import GRID, measures",
             "",
             f"data = {self.data!r}",

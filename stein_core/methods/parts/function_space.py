@@ -19,8 +19,10 @@ import jax.numpy as jnp
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, Registry
 from stein_core.contract.spec import target_of
-from stein_core.contract.types import Array, Functions, Points, Rows
-from stein_core.forces.interaction import BATCH, Problem, distances_and_bandwidth
+from stein_core.contract.target import Functions, Points, Rows
+from stein_core.contract.types import Array
+from stein_core.forces.interaction import distances_and_bandwidth
+from stein_core.forces.problem import BATCH, Problem
 from stein_core.forces.sums import pair_gradients
 
 POINTS = 5  # folded into the key of a step: that of its points

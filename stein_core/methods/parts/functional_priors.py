@@ -9,8 +9,9 @@ from stein_core.base.distances import squared_distances
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import BANDWIDTHS, Registry
 from stein_core.contract.types import Array
-from stein_core.forces.interaction import Problem, distances_and_bandwidth
+from stein_core.forces.interaction import distances_and_bandwidth
 from stein_core.forces.kernels import KERNELS
+from stein_core.forces.problem import Problem
 from stein_core.forces.sums import kernel_forces
 from stein_core.methods.parts.function_space import Outputs
 

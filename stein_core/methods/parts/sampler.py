@@ -22,8 +22,9 @@ from stein_core.base.noise import normal
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import Registry
 from stein_core.contract.types import Array, Method, State
-from stein_core.forces.interaction import Forces, Problem, log_density_of
+from stein_core.forces.interaction import Forces
 from stein_core.forces.kernels import KERNELS, bandwidth
+from stein_core.forces.problem import Problem, log_density_of
 from stein_core.forces.sums import is_inner
 
 FIXED = 2**31 - 3  # folded into the run's key: the z of the particles

@@ -11,7 +11,7 @@ from jax.scipy.stats import norm
 
 from stein_core import theory
 from stein_core.contract.spec import Spec
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.papers.tables.table import TABLES, Cell, Claim, Figure
 from stein_core.posterior.reference import nuts
 from stein_core.runs.cache import compile

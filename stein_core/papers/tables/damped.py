@@ -9,7 +9,7 @@ import numpy as np
 
 from stein_core import theory
 from stein_core.contract.spec import Spec
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.papers.tables.logistic import fixed_prior
 from stein_core.papers.tables.table import TABLES, Cell, Claim, Figure
 from stein_core.posterior.reference import nuts

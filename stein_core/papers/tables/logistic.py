@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.rows import from_rows
 from stein_core.targets.posteriors import gamma_logistic
 

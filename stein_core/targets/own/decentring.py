@@ -13,7 +13,7 @@ from numpyro.distributions import Distribution, ExpandedDistribution, Independen
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.reparam import LocScaleReparam
 
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.density import log_densities
 from stein_core.targets.own.numpyro_models import ModelWarning, from_numpyro, one_at_a_time
 from stein_core.targets.own.recorded import Recorded

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.base.errors import short
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.starts import find_start
 
 

@@ -18,7 +18,7 @@ from numpyro.infer.util import constrain_fn, log_density, potential_energy, unco
 from numpyro.primitives import Messenger
 
 from stein_core.base.errors import not_finite, short
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.recorded import Recorded, unique
 from stein_core.targets.own.starts import find_start
 

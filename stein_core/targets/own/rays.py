@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.contract.types import Target
+from stein_core.contract.target import Target
 from stein_core.targets.own.density import in_precision_of, log_densities
 
 FAR = (1e3, 1e6)  # scales from the center, at which the density is compared with that at the center

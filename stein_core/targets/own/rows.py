@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.contract.knobs import Knob
-from stein_core.contract.types import Array, Target
+from stein_core.contract.target import Target
+from stein_core.contract.types import Array
 
 BLOCK = 8192  # rows whose likelihood is computed at once
 MOST = 256  # rows of a mini-batch that a program has room for

@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy.optimize import minimize
 
 from stein_core.base.pieces import resting
-from stein_core.contract.types import Mode
+from stein_core.contract.target import Mode
 
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
