@@ -31,7 +31,7 @@ CARDS = (  # title, method, whether it is the scale card, read-outs
 DIAGONAL_ONLY = "Only a diagonal normal has its scales as coordinates."
 HELP = (
     "One particle of SMI is a normal distribution, with a location and a scale in each dimension. Attraction and "
-    "repulsion act on both; compare lengths of arrows among locations or among scales, not between them."
+    "repulsion act on both. Compare lengths of arrows within one panel, not across panels."
 )
 BUG = (
     "Press *Show NumPyro's bug*: NumPyro 0.16 to 0.22 takes softplus of each scale twice when it computes a guide's "

@@ -43,7 +43,7 @@ SENTENCES = {
     "collapse": "See how much variance each method keeps as the dimension grows, with exact laws through the points.",
     "wave": "Add and drag data points, and see how the uncertainty band of a Bayesian neural network follows.",
     "functions": "Drag the points at which networks repel as functions, and see where an ensemble doubts.",
-    "samplers": "Train networks that turn noise into draws, and see what a small discrepancy does not see.",
+    "samplers": "Train networks that turn noise into draws, and see which errors a small discrepancy misses.",
     "posterior": "Fit a posterior or upload draws, see whether they are right, and what a change would do.",
     "benchmarks": "See the papers' results on real data beside ours, with what differs, and compute a cell again.",
     "notation": "Look up every symbol with its name in the code, every paper, and each place where we correct one.",

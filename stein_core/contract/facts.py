@@ -47,14 +47,14 @@ class MethodFacts(Facts):
     guides: the guides that it allows, its default first. single: it has one particle. kernel: particles interact
     through the kernel. optimizers: its own optimisers, the first is taken. exact: it needs exact draws of the target.
     functions: its forces act on a network's outputs, so the target must be a network. check: (spec, knobs) -> None,
-    raises ValueError. sampler: its particles are draws of one network, which nobody can
-    add, remove or permute. For sweeps: noisy: (choices) -> whether the force at one place
+    raises ValueError. sampler: its particles are draws of one network: they cannot
+    be added, removed or permuted. For sweeps: noisy: (choices) -> whether the force at one place
     changes from step to step, None when only a guide's draws make it noisy. stages: most stages of step sizes. least:
     (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the
     number of its steps. stack: methods with an equal name share state and guide, and run in one batch.
 
     On a standard normal: law: (d, n, knobs) -> the variance, 1/(n-1), that it ends with, NaN where no exact one is
-    known; knobs are all by their full names. limit: the same of a paper's prediction, where it is not just the law.
+    known; knobs are all by their full names. limit: a paper's asymptotic prediction, if it differs from the law.
     simplex: for n <= d + 1 it ends as a regular simplex. exact_force: (target, kernel) -> its knobs for which its
     force is exact there, which a grid takes by default.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from stein_core.base.errors import short, unknown
 
-ROWS = (48, 128, 512)  # padded sizes of data: one more point compiles nothing, unless it is the 49th or the 129th
+ROWS = (48, 128, 512)  # sizes to which data are padded: only crossing one recompiles
 
 
 def precision() -> np.dtype:

@@ -27,8 +27,8 @@ def compile(spec: Spec, look: bool = True, measure: Measure = True) -> Stepper:
     """Return the Stepper of `spec`: compile it, or take it from the cache of the last 64.
 
     It takes seconds, so keep it off an event loop. It is safe from any thread: two threads that ask for one spec
-    compile it once. The cache holds fewer than 64 when memory maps run short. A program that was not asked for compiles
-    when it is first used.
+    compile it once. The cache holds fewer than 64 when memory maps run short. Programs that you did not
+    request compile on first use.
 
     Args:
         spec: what to compile.

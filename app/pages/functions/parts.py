@@ -67,7 +67,7 @@ MARKS = {
     True: (
         ("dark", "entropy (0 to ln 5), disagreement (0 to 0.4)"),
         ("thin line", "borders of each member's classes"),
-        ("dashed", "circle: beyond it the far points lie"),
+        ("dashed", "circle: far points lie outside"),
         ("full mark", "training data"),
         ("pale", "histogram: test points; line: far points"),
     ),

@@ -42,7 +42,7 @@ UNREAD = ("guide.width", "init.spread", "init.shift")  # a network has no such s
 SPEED = 20  # steps per frame at first
 HELP = (
     "Each dot is the centre μ(z) of one noise draw z. Its ellipse has the sampler's standard deviation σ, which is not "
-    "the posterior's. The two kinds of arrows add up to the witness of the discrepancy: one comes from the target's "
+    "the posterior's. The two arrows sum to the witness function of the discrepancy: one comes from the target's "
     "score, the other from the score of the noise."
 )
 

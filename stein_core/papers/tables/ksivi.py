@@ -32,7 +32,7 @@ TOYS = {"banana": "ksivi_banana", "multimodal": "multimodal", "x-shaped": "x_sha
 TOYS_DIFFER = (
     "Figures 2 and 3 have no numbers. SW2 is the sliced Wasserstein distance of order 2 to 5,000 exact draws.",
     "`at 5 %` and `at 25 %` are after these shares of the steps.",
-    "The floor is the distance between two sets of exact draws. A method that has it cannot be told from the truth.",
+    "The floor is the distance between two sets of exact draws. A method at this floor is as good as exact draws.",
     "The reduced protocol has 128 draws a step, 20,000 steps, one seed and no UIVI. The paper has 50,000 steps, and "
     "its code 500 draws.",
     "All but the banana are annealed over the first half of the steps. The paper names the multimodal one.",

@@ -102,7 +102,7 @@ DIFFUSION_DIMS, BATCH = ("50", "100", "200"), 128
 DIFFUSION_DIFFERS = (
     "The paper does not say whether its distance is of order 1 or 2. Both of ours stand beside its one number.",
     "Distances are between 1,000 draws and 1,000 of NUTS. The paper's truth is 1,000 draws of SGLD.",
-    "`two of NUTS` is the distance of two such sets. A method that has it cannot be told from the truth.",
+    "`two of NUTS` is the distance of two such sets. A method at this floor is as good as exact draws.",
     "The data are one path of ours for each dimension, seen at every fifth time. The paper's path is not published.",
     "The step size is 0.0002 for KSIVI and 0.0001 for the others, times 0.9 every 10,000 steps. sigma starts at "
     "exp(-1).",

@@ -68,7 +68,7 @@ class Claim(NamedTuple):
         table: the published table, or None if nothing is published.
         at: its row and column there.
         cells: the column of our cells; their row is `row`.
-        metric: name of our number, or `A_STEP`: seconds a step of the fastest run, for others may have waited.
+        metric: name of our number, or `A_STEP`: seconds a step of the fastest run (others may have shared the machine).
         note: what differs between the protocols, one sentence.
         count: runs over which the published error is a standard deviation; 1 if it is a standard error, 0 if it says
             nothing of other runs. Then no difference is counted in errors.
@@ -110,7 +110,7 @@ class Figure(NamedTuple):
     Args:
         title: what it shows, and which figure it stands for.
         unit: of the vertical axis.
-        metric: name of our number, or `A_STEP`: seconds a step of the fastest run, for others may have waited.
+        metric: name of our number, or `A_STEP`: seconds a step of the fastest run (others may have shared the machine).
         columns: name -> the method whose colour it has.
         truth: row and column whose mean is a line, or None.
     """
