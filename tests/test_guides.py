@@ -8,9 +8,9 @@ from scipy.stats import multivariate_normal
 
 from app.stage.wire import rows
 from stein_core import GUIDES, Recipe, Spec, collect
+from stein_core.base.streams import Stream
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.spec import target_of
-from stein_core.forces.interaction import SEEN
 from stein_core.runs.assembly import arguments_of, assemble
 
 D, RANK = 3, 2
@@ -65,7 +65,7 @@ def test_the_draws_of_diagnostics_are_no_normals_of_the_step():
     problem, _ = assemble(spec, target_of(spec), arguments_of(knobs_of(spec, {})))
     key = jax.random.key(0)
     of_step = np.asarray(problem.draw(key, (64,)))
-    seen = np.asarray(problem.draw(jax.random.fold_in(key, SEEN), (64,)))
+    seen = np.asarray(problem.draw(jax.random.fold_in(key, Stream.SEEN), (64,)))
     together = np.corrcoef(np.concatenate([of_step, seen], axis=1).T)
     assert np.abs(together - np.eye(len(together))).max() < 0.5  # 4 standard errors
 

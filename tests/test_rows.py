@@ -10,8 +10,8 @@ from checks import COMPILE, TRACE
 
 from app.stage.scene import _densities, density
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_numpyro, from_rows
+from stein_core.base.streams import Stream
 from stein_core.contract.spec import Options, data_of
-from stein_core.forces.problem import BATCH
 from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of, run_batch
@@ -64,7 +64,9 @@ def test_all_particles_and_draws_of_a_step_share_one_batch(method):
     stepper = compile(Spec(target, method=method, draws=3, capacity=4), measure=False)
     state = stepper.reset(0, knobs)
     shared, other = (
-        jax.grad(target.minibatch(jax.random.fold_in(jax.random.fold_in(state.key, step), BATCH), False))(jnp.zeros(2))
+        jax.grad(target.minibatch(jax.random.fold_in(jax.random.fold_in(state.key, step), Stream.BATCH), False))(
+            jnp.zeros(2)
+        )
         for step in (0, 1)
     )
     assert abs(shared[0] - other[0]) > 20

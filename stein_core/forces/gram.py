@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.types import Array, Method, State
 from stein_core.forces.interaction import distances_and_bandwidth
 from stein_core.forces.problem import Problem
 from stein_core.forces.sums import kernel_matrix
-
-NOISE = 4  # folded into the key of a step: that of its noise
 
 
 def gram_of(problem: Problem, particles: Array) -> Array:
@@ -64,7 +63,7 @@ def stochastic(problem: Problem, field, gram) -> Method:
         n, epsilon = state.particles.shape[0], problem.step_size
         active = problem.active(n)[:, None]
         forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state))
-        z = normal(jax.random.fold_in(key, NOISE), (n,), state.particles.shape[1])
+        z = normal(jax.random.fold_in(key, Stream.NOISE), (n,), state.particles.shape[1])
         noise = jnp.sqrt(2 * epsilon / problem.m) * (gram(state.particles) @ jnp.where(active, z, 0.0))
         moved = epsilon * (forces.attract + forces.repulse) + noise
         return State(state.step + 1, state.key, state.particles + jnp.where(active, moved, 0.0), ()), forces

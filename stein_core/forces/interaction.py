@@ -26,8 +26,6 @@ from stein_core.forces.kernels import KERNELS, bandwidth
 from stein_core.forces.problem import Gradients, Problem, log_density_of
 from stein_core.forces.sums import is_inner, kernel_forces
 
-SEEN = 1  # folded into the key of a step: the draws that the diagnostics take
-
 
 @FORCE_SCALES.register("paper", label="mean (paper)", reference="SMI eq. 9")
 def paper(m):

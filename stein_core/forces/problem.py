@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.target import Target
 from stein_core.contract.types import Array, Guide
-
-BATCH = 3  # folded into the key of a step: that of its mini-batch
-GUIDE = 2  # folded into the key of draws: the normals of a guide beside those of theta
 
 
 class Problem(NamedTuple):
@@ -66,7 +64,7 @@ class Problem(NamedTuple):
         eps = self.normal(key, shape)
         if not self.guide.noise:
             return eps
-        return jnp.concatenate([eps, normal(jax.random.fold_in(key, GUIDE), shape, self.guide.noise)], axis=-1)
+        return jnp.concatenate([eps, normal(jax.random.fold_in(key, Stream.GUIDE), shape, self.guide.noise)], axis=-1)
 
     def active(self, n: int) -> Array:
         """Return (n,) booleans: True for the first m rows."""
@@ -96,5 +94,5 @@ class Gradients(NamedTuple):
 def log_density_of(target: Target, key: Array, joint: bool = False) -> Callable[[Array], Array]:
     """Return the log density that a step with this key uses: an estimate if the target has mini-batches."""
     if target.minibatch is not None:
-        return target.minibatch(jax.random.fold_in(key, BATCH), joint)
+        return target.minibatch(jax.random.fold_in(key, Stream.BATCH), joint)
     return target.log_joint if joint and target.log_joint is not None else target.log_density

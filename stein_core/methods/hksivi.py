@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.networks import mlp
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import METHODS
 from stein_core.contract.types import Method, State
@@ -12,7 +13,6 @@ from stein_core.methods.ksivi import ENTROPIC, ESTIMATOR, FOLLOW, discrepancy, e
 from stein_core.methods.parts.sampler import (
     DECAY,
     DEPTH,
-    FIXED,
     FORM,
     START,
     WIDTH,
@@ -104,7 +104,7 @@ def hksivi(
         return jax.vmap(loss)(first, second, toward)
 
     def shown(weights, key, run_key, n):
-        return chain(weights, key, jax.random.fold_in(run_key, FIXED), n)
+        return chain(weights, key, jax.random.fold_in(run_key, Stream.FIXED_Z), n)
 
     def particles(weights, key, run_key, n):
         last = jax.tree.map(lambda a: a[-1], weights)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.registry import METHODS
 from stein_core.contract.types import Method, State
 from stein_core.forces.interaction import Forces
@@ -44,7 +45,7 @@ def mala(problem):
     def step(key, state):
         active = problem.active(len(state.particles))
         there, chance, score = proposal(key, state)
-        level = jax.scipy.stats.norm.cdf(normal(jax.random.fold_in(key, 1), (len(there),), 1)[:, 0])
+        level = jax.scipy.stats.norm.cdf(normal(jax.random.fold_in(key, Stream.OWN), (len(there),), 1)[:, 0])
         moved = jnp.where((active & (level < chance))[:, None], there, state.particles)
         forces = Forces(jnp.where(active[:, None], score, 0.0), jnp.zeros_like(score))
         return State(state.step + 1, state.key, moved, ()), forces

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from stein_core import theory
 from stein_core.base.distances import squared_distances
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, Registry
 from stein_core.forces.interaction import Forces, distances_and_bandwidth, flow
@@ -15,7 +16,6 @@ from stein_core.forces.sums import kernel_forces
 DRIVINGS = Registry("driving force")
 REDRAWS = Registry("target samples")
 MOST_SAMPLES = 1024
-FIXED = 2**31 - 2  # folded into the run's key: samples that stay the same for a whole run
 
 
 @DRIVINGS.register("kernel_derivative", label="kernel derivative", reference="Ba et al. 2022, sec. 4.2")
@@ -129,7 +129,7 @@ def mmd(problem, *, driving, redraw, samples):
         repulse = kernel_forces(problem, particles, weights, particles, particles, squared, sigma).repulse
 
         def target_samples():
-            own = jax.random.fold_in(state.key, FIXED)
+            own = jax.random.fold_in(state.key, Stream.FIXED)
             chosen = jax.lax.switch(redraw.astype(jnp.int32), [e.make for e in REDRAWS.entries()], key, own)
             y = problem.target.sample(chosen, MOST_SAMPLES)
             y = y if problem.mask is None else y * problem.mask

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.registry import METHODS
-from stein_core.forces.gram import NOISE
 from stein_core.forces.interaction import Forces, flow, gradients
 
 
@@ -29,7 +29,7 @@ def noisy_adam(problem):
         return Forces(g, jnp.zeros_like(g))
 
     def noise(key, state):
-        z = normal(jax.random.fold_in(key, NOISE), (len(state.particles),), state.particles.shape[1])
+        z = normal(jax.random.fold_in(key, Stream.NOISE), (len(state.particles),), state.particles.shape[1])
         return z / jnp.sqrt(problem.step_size), jnp.zeros_like(z)
 
     return flow(problem, field, noise)

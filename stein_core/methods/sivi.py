@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.base.distances import squared_distances
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Option
 from stein_core.contract.registry import METHODS
 from stein_core.forces.problem import log_density_of
@@ -49,7 +50,7 @@ def sivi(problem, *, start_sd, decay_every, annealing, angle, auxiliary, **netwo
 
     def loss(weights, key, state):
         drawn = sampler.draw(weights, key, len(state.particles))
-        others = sampler.draw(weights, jax.random.fold_in(key, 1), auxiliary).mean
+        others = sampler.draw(weights, jax.random.fold_in(key, Stream.OWN), auxiliary).mean
         log_q = log_marginal(sampler, weights, drawn.x, drawn.mean, others)
         log_p = jax.vmap(log_density_of(problem.target, key))(drawn.x)
         per_draw = log_q - warmth(annealing, state.step) * log_p

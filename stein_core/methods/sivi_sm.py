@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import optax
 
 from stein_core.base.networks import mlp
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import METHODS
 from stein_core.methods.parts.sampler import (
@@ -59,14 +60,14 @@ def sivi_sm(problem, *, critic_step, score_share, start_sd, decay_every, anneali
         return problem.weights(len(a)) @ jnp.sum(2.0 * f * a - f**2, axis=1)
 
     def more(key):
-        start = critic.init(jax.random.fold_in(key, 1))
+        start = critic.init(jax.random.fold_in(key, Stream.OWN))
         return start, second.init(start)
 
     def update(key, state, gradient, _):
         factor = fallen(decay_every, state.step)
         memory = apply_gradient(problem, state.memory, gradient, factor)
         of_critic, second_state = memory.more
-        up = jax.grad(game, argnums=1)(memory.weights, of_critic, jax.random.fold_in(key, 1), state)
+        up = jax.grad(game, argnums=1)(memory.weights, of_critic, jax.random.fold_in(key, Stream.OWN), state)
         moves, second_state = second.update(-up, second_state, of_critic)
         return memory._replace(more=(optax.apply_updates(of_critic, factor * moves), second_state))
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import optax
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import METHODS
 from stein_core.methods.parts.sampler import NETWORK, TRAINING, Weights, fallen, sampler_of, scores, trained, warmth
@@ -81,7 +82,7 @@ def uivi(
         def log_density(z):  # of z given x
             return -0.5 * jnp.sum(z**2, 1) - 0.5 * jnp.sum(((x - sampler.mean(held, z)) / sigma) ** 2, 1)
 
-        moves = jax.random.fold_in(key, 1)
+        moves = jax.random.fold_in(key, Stream.OWN)
         visited, leap = reverse(log_density, moves, z, state.memory.more, active, burn, kept, leapfrogs)
         back = jnp.mean((x - jax.vmap(lambda z: sampler.mean(held, z))(visited)) / sigma**2, axis=0)
         g = jax.lax.stop_gradient(warmth(annealing, state.step) * scores(problem, key, x) + back)

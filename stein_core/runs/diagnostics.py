@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.base.distances import center, squared_distances, stein_matrix
+from stein_core.base.streams import Stream
 from stein_core.contract.registry import DIAGNOSTICS
 from stein_core.contract.types import Forces, State
-from stein_core.forces.interaction import SEEN, distances_and_bandwidth, gradients
+from stein_core.forces.interaction import distances_and_bandwidth, gradients
 from stein_core.forces.problem import Problem
 from stein_core.runs.view import View
 
@@ -243,7 +244,7 @@ def mmd(view):
     target = view.problem.target
     if target.sample is None:
         return jnp.asarray(jnp.nan)
-    exact = target.sample(jax.random.fold_in(view.key, 2**31 - 1), EXACT_DRAWS)
+    exact = target.sample(jax.random.fold_in(view.key, Stream.EXACT), EXACT_DRAWS)
     exact = view.real(exact)
     within = squared_distances(exact, exact)
     scale = jnp.mean(within)
@@ -273,7 +274,7 @@ def evaluate(problem: Problem, key, state: State, forces: Forces, names: Collect
     g = gradients(problem, key, state.particles)  # the same draws as the step's
     squared, sigma = distances_and_bandwidth(problem, state.particles)
     n = state.particles.shape[0]
-    draws = jax.vmap(problem.guide.sample)(state.particles, problem.draw(jax.random.fold_in(key, SEEN), (n,)))
+    draws = jax.vmap(problem.guide.sample)(state.particles, problem.draw(jax.random.fold_in(key, Stream.SEEN), (n,)))
     view = View(problem, state.particles, problem.weights(n), forces, g, squared, sigma, draws, state.key)
     return jnp.stack(
         [jnp.asarray(e.make(view), float) for e in DIAGNOSTICS.entries() if names is None or e.name in names]

@@ -16,16 +16,16 @@ from typing import Callable, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, Registry
 from stein_core.contract.spec import target_of
 from stein_core.contract.target import Functions, Points, Rows
 from stein_core.contract.types import Array
 from stein_core.forces.interaction import distances_and_bandwidth
-from stein_core.forces.problem import BATCH, Problem
+from stein_core.forces.problem import Problem
 from stein_core.forces.sums import pair_gradients
 
-POINTS = 5  # folded into the key of a step: that of its points
 LARGE = 30_000_000  # entries of all Jacobians up to which they are formed
 
 LINKS = Registry("output")
@@ -79,7 +79,9 @@ def functions_of(problem: Problem, key: Array) -> Functions:
     if target.functions is not None:
         return target.functions
     density = (
-        target.log_density if target.minibatch is None else target.minibatch(jax.random.fold_in(key, BATCH), False)
+        target.log_density
+        if target.minibatch is None
+        else target.minibatch(jax.random.fold_in(key, Stream.BATCH), False)
     )
     one = jnp.ones(1)
     return Functions(
@@ -101,12 +103,12 @@ def outputs_of(problem: Problem, key: Array, particles: Array, link: Array) -> O
         link: index in LINKS.
     """
     functions, batched = functions_of(problem, key), problem.target.minibatch is not None
-    rows = functions.rows(jax.random.fold_in(key, BATCH) if batched else None)
+    rows = functions.rows(jax.random.fold_in(key, Stream.BATCH) if batched else None)
     known = (rows.weights > 0).astype(particles.dtype)
     if functions.points is None:
         x, used = rows.x, known
     else:
-        points: Points = functions.points(jax.random.fold_in(key, POINTS))
+        points: Points = functions.points(jax.random.fold_in(key, Stream.POINTS))
         x = jnp.concatenate([rows.x, points.x])
         used = jnp.concatenate([points.on_rows * known, points.weights])
         known = jnp.concatenate([known, points.weights])

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.distances import squared_distances
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import BANDWIDTHS, Registry
 from stein_core.contract.types import Array
@@ -15,7 +16,6 @@ from stein_core.forces.problem import Problem
 from stein_core.forces.sums import kernel_forces
 from stein_core.methods.parts.function_space import Outputs
 
-PRIOR = 6  # folded into the key of a step: that of its draws of the prior
 JITTER = 1e-3  # on the diagonal of a covariance, relative to its mean
 RIDGE = 0.01
 DRAWS, AT = 40, 4  # of `moments`
@@ -46,7 +46,7 @@ def ssge(problem, key, outputs):
     (K + eta I)^-2 V with eta = 0.01. It is a rough estimate, see the page "Function space"."""
     n = len(outputs.values)
     functions = problem.target.functions
-    draws = functions.prior_sample(jax.random.fold_in(key, PRIOR), n)
+    draws = functions.prior_sample(jax.random.fold_in(key, Stream.PRIOR), n)
     z = jax.vmap(lambda theta: functions.outputs(theta, outputs.x))(draws) * outputs.known[:, None]
     at, z = (outputs.values * outputs.known[:, None]).reshape(n, -1), z.reshape(n, -1)
     return spectral_score(problem, at, z).reshape(outputs.values.shape) * outputs.known[:, None]
@@ -56,7 +56,7 @@ def ssge(problem, key, outputs):
 def moments(problem, key, outputs):
     "A Gaussian with the mean and covariance of 40 draws of the prior at 4 inputs, chosen at random in each step."
     functions = problem.target.functions
-    for_inputs, for_draws = jax.random.split(jax.random.fold_in(key, PRIOR))
+    for_inputs, for_draws = jax.random.split(jax.random.fold_in(key, Stream.PRIOR))
     n, r, c = outputs.values.shape
     scores = jax.random.uniform(for_inputs, (r,), jnp.float32) + outputs.known
     known, chosen = jax.lax.top_k(scores, min(AT, r))

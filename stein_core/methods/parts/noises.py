@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import Registry
-from stein_core.forces.gram import NOISE, elementwise_root, gram_of, gram_root
+from stein_core.forces.gram import elementwise_root, gram_of, gram_root
 
 # A noise is a function (problem, particles or outputs, z (n, p)) -> (added to the force, added to the particles).
 FORCE_NOISES = Registry("noise")
@@ -60,7 +61,7 @@ def shaken(problem, compared, noise):
         n, p = state.particles.shape
 
         def some():
-            z = normal(jax.random.fold_in(key, NOISE), (n,), p)
+            z = normal(jax.random.fold_in(key, Stream.NOISE), (n,), p)
             return jnp.where(problem.active(n)[:, None], z, 0.0).astype(state.particles.dtype)
 
         # A million normal numbers cost as much as the step of a network: none are drawn without noise.

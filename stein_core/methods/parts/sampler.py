@@ -19,6 +19,7 @@ import optax
 from stein_core.base.distances import LEAST, squared_distances
 from stein_core.base.networks import Network, mlp
 from stein_core.base.noise import normal
+from stein_core.base.streams import Stream
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import Registry
 from stein_core.contract.types import Array, Method, State
@@ -27,7 +28,6 @@ from stein_core.forces.kernels import KERNELS, bandwidth
 from stein_core.forces.problem import Problem, log_density_of
 from stein_core.forces.sums import is_inner
 
-FIXED = 2**31 - 3  # folded into the run's key: the z of the particles
 LEAST_LOG_VARIANCE = -20.0
 LINE = 41  # points of the curve mu(z)
 
@@ -151,7 +151,7 @@ class Sampler(NamedTuple):
 
     def shown(self, weights: Weights, key: Array, n: int) -> Draws:
         """Return the draws that stand for the particles of a run with this key."""
-        return self.draw(weights, jax.random.fold_in(key, FIXED), n)
+        return self.draw(weights, jax.random.fold_in(key, Stream.FIXED_Z), n)
 
     def particles(self, weights: Weights, key: Array, n: int) -> Array:
         """Return the guides psi (n, 2 d) of the particles."""
