@@ -8,7 +8,11 @@ these lists. So a new entry is one decorated function and nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Callable, Iterator, Mapping
+
+import jax
+import jax.numpy as jnp
 
 from stein_core.base.errors import unknown
 from stein_core.contract.facts import DiagnosticFacts, Facts, GuideFacts, KernelFacts, MethodFacts, TargetFacts
@@ -122,6 +126,16 @@ class Registry:
     def index(self, name: str) -> int:
         """Return the position of `name`: the value of a traced choice knob."""
         return list(self._entries).index(self[name].name)
+
+    def pick(self, index, *operands, branch: Callable[[Entry], Callable] = attrgetter("make")):
+        """Compute one entry, whose index is traced. The others are compiled but not computed.
+
+        Args:
+            index: position of the entry, the traced value of a knob with these choices.
+            operands: arrays, the arguments of each branch.
+            branch: entry -> function of the operands. By default it is the factory itself.
+        """
+        return jax.lax.switch(index.astype(jnp.int32), [branch(entry) for entry in self.entries()], *operands)
 
     def entries(self) -> list[Entry]:
         """Return all entries in order of registration."""

@@ -120,8 +120,8 @@ def forces_from(problem: Problem, features: Array, g: Array, alpha: Array, dampi
     attract, repulse = kernel_forces(problem, features, weights, g, features, squared, sigma)
     if damping is not None:
         norms = jnp.sum(features**2, axis=1) / sigma**2
-        own = [e.make if is_inner(e) else jnp.ones_like for e in KERNELS.entries()]  # k(psi_l, psi_l)
-        own = jax.lax.switch(problem.kernel.astype(jnp.int32), own, norms)
+        diagonal = lambda entry: entry.make if is_inner(entry) else jnp.ones_like  # noqa: E731  (k(psi_l, psi_l))
+        own = KERNELS.pick(problem.kernel, norms, branch=diagonal)
         attract = attract - (1.0 - damping) * (weights * own)[:, None] * g
     return Forces(attract, alpha * repulse)
 

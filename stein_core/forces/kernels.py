@@ -108,5 +108,5 @@ def bandwidth(rule: Array, factor: Array, squared: Array, m: Array, p: Array | i
         follow: give sigma a gradient, that of the pair at the median. Otherwise it has none.
     """
     pairs = (Followed if follow else Pairs)(squared, m, p)
-    twice = jax.lax.switch(rule.astype(jnp.int32), [e.make for e in BANDWIDTHS.entries()], pairs)
+    twice = BANDWIDTHS.pick(rule, pairs)
     return factor * jnp.sqrt(0.5 * jnp.where(twice > 1e-30, twice, 1.0))

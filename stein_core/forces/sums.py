@@ -112,8 +112,8 @@ def kernel_forces(
 
         return act
 
-    branches = [inner(_inner(e.make)) if is_inner(e) else radial(e.make) for e in KERNELS.entries()]
-    return Forces(*jax.lax.switch(problem.kernel.astype(jnp.int32), branches, x, y, squared, sigma))
+    branch = lambda entry: inner(_inner(entry.make)) if is_inner(entry) else radial(entry.make)  # noqa: E731
+    return Forces(*KERNELS.pick(problem.kernel, x, y, squared, sigma, branch=branch))
 
 
 def kernel_matrix(problem: Problem, particles: Array, squared: Array, sigma: Array) -> tuple[Array, Array]:
@@ -136,8 +136,7 @@ def kernel_matrix(problem: Problem, particles: Array, squared: Array, sigma: Arr
 
         return both
 
-    branches = [branch(e) for e in KERNELS.entries()]
-    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared, inner, sigma)
+    return KERNELS.pick(problem.kernel, squared, inner, sigma, branch=branch)
 
 
 def pair_gradients(problem: Problem, x: Array, squared: Array, sigma: Array, target=None) -> Array:
@@ -161,5 +160,4 @@ def pair_gradients(problem: Problem, x: Array, squared: Array, sigma: Array, tar
 
         return gradient
 
-    branches = [branch(e) for e in KERNELS.entries()]
-    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared, x @ x.T, sigma)
+    return KERNELS.pick(problem.kernel, squared, x @ x.T, sigma, branch=branch)

@@ -1,6 +1,7 @@
 """Damped SVGD."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -71,8 +72,7 @@ def damped(problem, *, alpha, damping, lambda_):
     "SVGD in which a particle's attraction by its own score is weakened by lambda, which undoes the collapse."
 
     def field(key, state):
-        rules = [e.make for e in DAMPINGS.entries()]
-        factor = jax.lax.switch(damping.astype(jnp.int32), [lambda x, r=r: r(problem, x) for r in rules], lambda_)
+        factor = DAMPINGS.pick(damping, lambda_, branch=lambda entry: partial(entry.make, problem))
         return interact(problem, key, state.particles, alpha, damping=factor)
 
     return flow(problem, field)

@@ -1,5 +1,7 @@
 """KSD descent: gradient descent of points on the kernel Stein discrepancy."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -42,8 +44,8 @@ def stein_kernel(problem, x, score, squared, sigma):
         ends = own[:, None] + own[None, :]  # <s_i, x_i> from grad_y k = f' x / sigma^2
         return score @ score.T * k + slope * ends / sigma**2, (bend * product / sigma**2 + slope * d) / sigma**2
 
-    branches = [lambda sq, e=e: (inner if is_inner(e) else radial)(e.make, sq) for e in KERNELS.entries()]
-    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, squared)
+    branch = lambda entry: partial(inner if is_inner(entry) else radial, entry.make)  # noqa: E731
+    return KERNELS.pick(problem.kernel, squared, branch=branch)
 
 
 @METHODS.register(

@@ -1,5 +1,7 @@
 """Kernel semi-implicit variational inference."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -63,8 +65,7 @@ def value_of(knob):
 
 def second_batch(statistic, draw, first, weights):
     """Return what the estimator with this traced index returns."""
-    branches = [lambda e=e: e.make(draw, first, weights) for e in ESTIMATORS.entries()]
-    return jax.lax.switch(statistic.astype(jnp.int32), branches)
+    return ESTIMATORS.pick(statistic, branch=lambda entry: partial(entry.make, draw, first, weights))
 
 
 def discrepancy(problem, form, follow, first, second, pairs):

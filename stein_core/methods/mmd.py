@@ -1,6 +1,7 @@
 """MMD-descent: gradient descent on the maximum mean discrepancy to the target."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -130,13 +131,13 @@ def mmd(problem, *, driving, redraw, samples):
 
         def target_samples():
             own = jax.random.fold_in(state.key, Stream.FIXED)
-            chosen = jax.lax.switch(redraw.astype(jnp.int32), [e.make for e in REDRAWS.entries()], key, own)
+            chosen = REDRAWS.pick(redraw, key, own)
             y = problem.target.sample(chosen, MOST_SAMPLES)
             y = y if problem.mask is None else y * problem.mask
             return y, (jnp.arange(MOST_SAMPLES) < samples) / samples
 
-        branches = [lambda x, s, make=e.make: make(problem, target_samples, x, s) for e in DRIVINGS.entries()]
-        attract = jax.lax.switch(driving.astype(jnp.int32), branches, particles, sigma)
+        branch = lambda entry: partial(entry.make, problem, target_samples)  # noqa: E731
+        attract = DRIVINGS.pick(driving, particles, sigma, branch=branch)
         return Forces(attract, repulse)
 
     return flow(problem, field)

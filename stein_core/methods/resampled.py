@@ -59,7 +59,7 @@ def resampled(problem, *, resampled):
             return kernel_forces(problem, sources, weights, gradients(problem, key, sources).guide, x, squared, sigma)
 
         parts = from_(stored, squared_distances(stored, x, weights)), from_(x, squared)
-        return jax.lax.switch(resampled.astype(jnp.int32), [e.make for e in READINGS.entries()], *parts)
+        return READINGS.pick(resampled, *parts)
 
     def init(key, n):
         x = problem.start(key, n)

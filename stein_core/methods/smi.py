@@ -1,8 +1,5 @@
 """Stein mixture inference: SVGD on the parameters of guides."""
 
-import jax
-import jax.numpy as jnp
-
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import FORCE_SCALES, GUIDES, METHODS
 from stein_core.forces.interaction import Forces, flow, interact
@@ -27,7 +24,7 @@ def smi(problem, *, alpha, force_scale):
 
     def field(key, state):
         forces = interact(problem, key, state.particles, alpha)
-        times = jax.lax.switch(force_scale.astype(jnp.int32), [e.make for e in FORCE_SCALES.entries()], problem.m)
+        times = FORCE_SCALES.pick(force_scale, problem.m)
         return Forces(times * forces.attract, forces.repulse)
 
     return flow(problem, field)

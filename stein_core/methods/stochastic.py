@@ -1,7 +1,6 @@
 """Stochastic SVGD."""
 
-import jax
-import jax.numpy as jnp
+from functools import partial
 
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, Registry
@@ -45,8 +44,6 @@ def stochastic_svgd(problem, *, noise):
     "SVGD with noise that the kernel correlates between particles: it does not collapse, but samples the posterior."
 
     def root(particles):
-        return jax.lax.switch(
-            noise.astype(jnp.int32), [lambda x, e=e: e.make(problem, x) for e in NOISES.entries()], particles
-        )
+        return NOISES.pick(noise, particles, branch=lambda entry: partial(entry.make, problem))
 
     return stochastic(problem, lambda key, state: interact(problem, key, state.particles, 1.0), root)

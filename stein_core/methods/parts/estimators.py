@@ -61,5 +61,4 @@ def estimate(estimator, gram, g, repulsion, weights):
         repulsion: (n, k) R_l, the sum over i of grad_1 k(x_i, x_l).
         weights: (n,) 1/m, 0 for a spare row.
     """
-    branches = [entry.make for entry in ESTIMATORS.entries()]
-    return jax.lax.switch(estimator.astype(jnp.int32), branches, gram, g, repulsion, weights)
+    return ESTIMATORS.pick(estimator, gram, g, repulsion, weights)

@@ -11,6 +11,7 @@ Source: D'Angelo, Fortuin & Wenzel 2021 (On Stein variational neural network ens
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Callable, NamedTuple
 
 import jax
@@ -113,10 +114,9 @@ def outputs_of(problem: Problem, key: Array, particles: Array, link: Array) -> O
         used = jnp.concatenate([points.on_rows * known, points.weights])
         known = jnp.concatenate([known, points.weights])
     values, pull = jax.vjp(jax.vmap(lambda theta: functions.outputs(theta, x)), particles)
-    branches = [entry.make for entry in LINKS.entries()]
 
     def of_outputs(outputs, used):
-        return jax.lax.switch(link.astype(jnp.int32), branches, outputs) * used[..., None]
+        return LINKS.pick(link, outputs) * used[..., None]
 
     flat, pull_link = jax.vjp(lambda outputs: of_outputs(outputs, used).reshape(len(outputs), -1), values)
 
@@ -181,8 +181,7 @@ JACOBIAN = Knob(
 def repulsion(problem: Problem, outputs: Outputs, jacobian: Array) -> Array:
     """Return the repulsion (n, p) between functions; jacobian: index in JACOBIANS."""
     among = of_features(problem, outputs)
-    branches = [lambda entry=entry: entry.make(among, outputs) for entry in JACOBIANS.entries()]
-    return jax.lax.switch(jacobian.astype(jnp.int32), branches)
+    return JACOBIANS.pick(jacobian, branch=lambda entry: partial(entry.make, among, outputs))
 
 
 def check(spec, knobs) -> None:

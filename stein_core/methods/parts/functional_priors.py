@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -119,5 +121,4 @@ def prior_score(problem: Problem, key: Array, outputs: Outputs, prior: Array) ->
     """Return the (n, R, c) score of the prior with this traced index; 0 if the target has no functions."""
     if problem.target.functions is None:
         return jnp.zeros_like(outputs.values)
-    branches = [lambda entry=entry: entry.make(problem, key, outputs) for entry in FUNCTIONAL_PRIORS.entries()]
-    return jax.lax.switch(prior.astype(jnp.int32), branches)
+    return FUNCTIONAL_PRIORS.pick(prior, branch=lambda entry: partial(entry.make, problem, key, outputs))

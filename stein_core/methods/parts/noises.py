@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -66,8 +68,6 @@ def shaken(problem, compared, noise):
 
         # A million normal numbers cost as much as the step of a network: none are drawn without noise.
         z = jax.lax.cond(noise > 0, some, lambda: jnp.zeros_like(state.particles))
-        return jax.lax.switch(
-            noise.astype(jnp.int32), [lambda e=e: e.make(among, what, z) for e in FORCE_NOISES.entries()]
-        )
+        return FORCE_NOISES.pick(noise, branch=lambda entry: partial(entry.make, among, what, z))
 
     return draw

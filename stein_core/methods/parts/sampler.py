@@ -55,8 +55,8 @@ def chosen(problem, x, y, follow):
     sigma = follow * sigma + (1.0 - follow) * jax.lax.stop_gradient(sigma)
     u = jnp.maximum(squared_distances(x, y), LEAST) / (2.0 * sigma**2)
     inner = x @ y.T / sigma**2
-    branches = [lambda u, s, e=e: e.make(s if is_inner(e) else u) for e in KERNELS.entries()]
-    return jax.lax.switch(problem.kernel.astype(jnp.int32), branches, u, inner)
+    branch = lambda entry: lambda u, inner: entry.make(inner if is_inner(entry) else u)  # noqa: E731
+    return KERNELS.pick(problem.kernel, u, inner, branch=branch)
 
 
 @FORMS.register("riesz", label="Riesz", reference="Cheng et al. 2024 (KSIVI), its code")
@@ -86,8 +86,7 @@ def kernel_of(problem: Problem, form: Array, x: Array, y: Array, follow: Array) 
         x, y: (n, d) batches, active rows first; the bandwidth is that of x.
         follow: 1 for a gradient through the bandwidth, 0 for none.
     """
-    branches = [lambda x, y, e=e: e.make(problem, x, y, follow) for e in FORMS.entries()]
-    return jax.lax.switch(form.astype(jnp.int32), branches, x, y)
+    return FORMS.pick(form, x, y, branch=lambda entry: lambda x, y: entry.make(problem, x, y, follow))
 
 
 class Weights(NamedTuple):

@@ -1,6 +1,5 @@
 """Schedules gamma(t) of the attraction: from pure repulsion to the whole method. The knobs are shared."""
 
-import jax
 import jax.numpy as jnp
 
 from stein_core.contract.knobs import Knob
@@ -59,5 +58,4 @@ def gamma(schedule, step, horizon, cycles, power):
         step, horizon: in steps.
         cycles, power: see the schedules.
     """
-    branches = [entry.make for entry in SCHEDULES.entries()]
-    return jax.lax.switch(schedule.astype(jnp.int32), branches, step.astype(horizon.dtype), horizon, cycles, power)
+    return SCHEDULES.pick(schedule, step.astype(horizon.dtype), horizon, cycles, power)
