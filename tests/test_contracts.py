@@ -198,7 +198,7 @@ def test_padding_adds_nothing_to_a_density(name):
     assert not slopes[:, 4:].any()
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_normal_noise_does_not_depend_on_how_much_follows():
     """Standard normal, independent between rows and coordinates; its leading block is the same for every shape."""
     key = jax.random.key(3)

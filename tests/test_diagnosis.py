@@ -450,7 +450,7 @@ def test_a_run_is_diagnosed_as_it_stands_at_its_own_knobs(run, tmp_path):  # noq
         fit_of(recipe, np.zeros((10, 3)))
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_run_that_still_moves_says_so_and_the_count_says_what_twice_as_many_would_give():
     gaussian = target_of(Spec("gaussian", dim=40, method="svgd"))
     made = {steps: fit(gaussian, method="svgd", particles=10, steps=steps, progress=False) for steps in (8, 2000)}

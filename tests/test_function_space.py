@@ -61,7 +61,7 @@ def composed(problem, x, m, used):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("large", [True, False])
+@pytest.mark.parametrize("large", [pytest.param(True, marks=pytest.mark.rare), False])
 def test_fw_svgd_is_svgd_with_the_composed_kernel(large, monkeypatch):
     """To 1e-6 with the theory's Jacobian, formed or not."""
     monkeypatch.setattr(function_space, "LARGE", 10**9 if large else 0)
@@ -313,7 +313,7 @@ def test_a_schedule_is_for_the_attraction_alone():
     np.testing.assert_array_equal(forces[0].repulse, forces[1].repulse)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_the_cholesky_noise_is_that_of_stochastic_svgd():
     """With plain steps, on a target without functions."""
     common = {"method.particles": 5, "method.step_size": 0.1}
@@ -333,7 +333,7 @@ def test_the_cholesky_noise_is_that_of_stochastic_svgd():
     assert moved > 0.05 and np.abs(ends["fw", "none"] - ends["fw", "cholesky"]).max() > 0.05
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_w_svgd_is_svgd_and_with_cycles_annealed_svgd():
     ends = {}
     cycles = {"method.horizon": 20.0, "method.cycles": 2, "method.power": 2.0}
@@ -348,7 +348,7 @@ def test_w_svgd_is_svgd_and_with_cycles_annealed_svgd():
     assert np.abs(ends["svgd", False] - ends["annealed", True]).max() > 0.05
 
 
-@pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize(
     "method, step_size, low, high",
     [("noisy_adam", 0.01, 0.045, 0.055), ("psgld", 0.01, 1.26, 1.41)],

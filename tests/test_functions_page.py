@@ -132,7 +132,7 @@ def test_the_shipped_nuts_is_nearly_as_wide_as_the_exact_process():
     assert np.abs(found.mean - process[0]).max() < 0.5 * process[1].max()
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_the_job_of_nuts_gives_the_numbers_of_the_library(monkeypatch):
     monkeypatch.setattr(nuts_job, "_made", {})
     monkeypatch.setattr(nuts_job, "WARMUP", 30)

@@ -51,14 +51,14 @@ def test_a_proper_density_is_not_called_improper(log_density):
     assert flat_direction(plain(log_density)) == ""
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_no_registered_target_is_called_improper():
     asked = [entry.name for entry in TARGETS.listed() if entry.facts.default_dim <= 60]
     assert len(asked) > 8
     assert {name: along for name in asked if (along := flat_direction(target_of(Spec(name, method="svgd"))))} == {}
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_a_fit_that_diverges_says_why_and_what_to_do():
     def schools(y):  # flat in log tau
         mu = numpyro.sample("mu", dist.Normal(0, 10))

@@ -79,7 +79,7 @@ async def visited(query: str, born: list) -> None:
         server.unlisten()
 
 
-PAGES = [f"?page={key}" for key in shell.PAGES if key not in ("index", "notation", "particles")]
+PAGES = [f"?page={key}" for key in shell.PAGES if key not in ("index", "notation", "particles", "wave", "posterior")]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,8 @@ PAGES = [f"?page={key}" for key in shell.PAGES if key not in ("index", "notation
     [
         "?page=notation",
         "?page=particles",
-        *(pytest.param(q, marks=pytest.mark.long) for q in ("", *PAGES, "?page=lessons&lesson=02&idea=3")),
+        *(pytest.param(q, marks=pytest.mark.long) for q in ("?page=wave", "?page=posterior")),
+        *(pytest.param(q, marks=pytest.mark.rare) for q in ("", *PAGES, "?page=lessons&lesson=02&idea=3")),
     ],
 )
 def test_a_closed_page_is_freed_without_a_search(query, born):

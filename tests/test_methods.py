@@ -136,7 +136,7 @@ def test_langevin_has_the_variance_of_its_step_size():
 RESAMPLED = Spec("gaussian", 10, "resampled", optimizer="sgd", capacity=32)
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_rounds_are_those_of_the_algorithm():
     """Ba et al. 2022, alg. 1, line by line in float64, from the same initial draws; RBF, bandwidth of what moves."""
     n, d, eta = 4, 10, 0.5

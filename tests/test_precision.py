@@ -86,7 +86,8 @@ def computed(x64, wanted):
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param(SOME, marks=pytest.mark.long, id="one of each kind"),
+        pytest.param(SOME[:2], marks=pytest.mark.long, id="points and guides"),
+        pytest.param(SOME, marks=pytest.mark.rare, id="one of each kind"),
         pytest.param(None, marks=pytest.mark.rare, id="all"),
     ],
 )

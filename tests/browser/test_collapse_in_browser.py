@@ -111,6 +111,7 @@ def test_a_sweep_arrives_live_and_is_there_for_the_next_visitor(open_page):
     other.wait(f"({CHART})()?.points.length === 2")
 
 
+@pytest.mark.rare
 def test_sweeps_wait_for_each_other_can_be_cancelled_and_end_with_their_tab(open_page, server):
     long = open_page("?page=collapse&methods=smi&dims=90,100&particles=40&seeds=4", "window.Bokeh?.index?.roots")
     long.button("Run 8 runs").click()
@@ -281,6 +282,7 @@ def test_run_waits_while_the_settings_are_wrong(open_page):
     tab.wait_enabled("Run 1 run", True)
 
 
+@pytest.mark.rare
 def test_the_server_ends_at_once_in_the_midst_of_a_sweep(chromium, tmp_path):
     executable()
     server = Server(tmp_path, (), {**os.environ, "STEINLAB_CACHE": str(tmp_path)})

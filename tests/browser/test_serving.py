@@ -62,6 +62,7 @@ def proxied(tmp_path):
         assert "Traceback" not in server.log(), server.log()
 
 
+@pytest.mark.rare
 def test_visitors_stay_on_the_process_that_their_cookie_says(chromium, proxied):
     with urllib.request.urlopen(proxied[0].url.replace("/app", "/liveness")) as answer:
         assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -239,6 +240,7 @@ def test_a_browser_that_vanishes_in_the_middle_of_a_picture_is_no_error(server):
     assert "Traceback" not in server.log(), server.log()[-3000:]
 
 
+@pytest.mark.rare
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks by a signal")
 def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(tmp_path):
     file = tmp_path / "counts.json"

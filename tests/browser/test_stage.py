@@ -139,7 +139,9 @@ CROWDED = (
 )
 
 
-@pytest.mark.parametrize("page", LECTURES)
+@pytest.mark.parametrize(
+    "page", ["particles", *(pytest.param(page, marks=pytest.mark.rare) for page in list(LECTURES)[1:])]
+)
 def test_a_lecture_fills_the_screen_and_arrows_go_through_the_tour(open_tab, page):
     ready, stage, dials, stops, second = LECTURES[page]
     tab = open_tab(f"?page={page}", ready)

@@ -3,7 +3,7 @@ release has mended it: delete the file that the test names, and the test."""
 
 import pytest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.rare]  # what a library's next version changes
 
 SMALL = "?target=gaussian&methods=svgd&steps=40"
 
