@@ -83,6 +83,21 @@ def test_modules_are_found_by_their_old_names():
     assert done.stdout.split() == ["stein_core.targets.wave", "stein_core.posterior.reference"]
 
 
+def test_every_import_of_the_core_finds_its_name():
+    """In scripts that tests and pages keep as texts, in notebooks and in documents too."""
+    found = 0
+    places = [ROOT / name for name in ("app", "stein_core", "notebooks", "tests")]
+    files = [file for place in places for file in place.rglob("*.*") if file.suffix in (".py", ".ipynb", ".md")]
+    for file in [*files, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = file.read_text().replace("\\n", "\n")
+        for name, names in re.findall(r"from (stein_core[.\w]*) import (\w[\w, ]*)", text):
+            for one in [part.split()[0] for part in names.split(",") if part.strip()]:
+                found += 1
+                if not hasattr(import_module(name), one):
+                    import_module(f"{name}.{one}")  # else it is a module
+    assert found > 1000
+
+
 def test_a_script_declares_each_name_once():
     """The files of a component become one module, in which a second declaration is an error."""
     for component in (Stage, WaveStage):

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from stein_core import Recipe, Spec, collect, from_rows, keep_compiled
-from stein_core.base.bands import function_values
+from stein_core.runs.outputs import function_values
 from stein_core.sweep.batches import run_batch
 from stein_core.sweep.stop import Stop
 
