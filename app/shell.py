@@ -115,7 +115,7 @@ def build() -> pmui.Page | pmui.Alert:
 class Shell:
     """Hold one visitor's pages. Each is built on its first visit and then kept; one is shown, the rest are hidden.
 
-    The frame is there at once. `begin` builds the first page, when the browser already loads the frame's scripts.
+    The frame is there at once. `begin` builds the first page, while the browser loads the frame's scripts.
     """
 
     def __init__(self, query: dict[str, str]):
@@ -150,6 +150,7 @@ class Shell:
             sidebar_resizable=False,
             theme_config={"light": mui("light"), "dark": mui("dark")},
             theme_toggle=True,
+            sx=TOOLBAR,
             dark_theme=query.get("theme") == "dark",
         )
         detach_busy(self.frame)
@@ -165,7 +166,7 @@ class Shell:
                 self.make(self.key, self.query)
                 self.frame.param.update(**self.drawer(self.key))
             except Exception as error:
-                self.menu.visible = False
+                self.menu.visible = self.frame.sidebar_open = False
                 self.main.append(could_not_start(error))
                 return
         self.menu.param.watch(lambda event: self.turn_to(event.new), "value")

@@ -24,9 +24,9 @@ class Unbusy:
 
 @contextmanager
 def unscheduled(document):
-    """Let changes of a page that no browser has yet take effect at once.
+    """Apply changes of a page at once, although no browser has loaded it yet.
 
-    Panel leaves each of them to a callback of Bokeh's, which refers to itself and so keeps the closed page.
+    Panel would leave each change to a callback of Bokeh's. It refers to itself, and so keeps the closed page.
     No upstream issue known; Panel 1.9.4.
     """
     state._connected[document] = True

@@ -128,8 +128,8 @@ WORKAROUNDS = (
     Workaround(
         "app/server/loop.py unscheduled",
         "panel 1.9.4",
-        "A change of a page that no browser has yet is left to a callback of Bokeh's, which refers to itself: only a "
-        "full garbage collection frees the page.",
+        "Before a browser has loaded a page, Panel leaves each change to a callback of Bokeh's. It refers to itself: "
+        "only a full garbage collection frees the page.",
     ),
     Workaround(
         "app/server/loop.py Unbusy",

@@ -7,8 +7,8 @@ class Stream(IntEnum):
     """Streams of random numbers. A new one takes the next free number.
 
     The key of a step gives its draws. Folded with the number of a stream it gives numbers that are independent of them.
-    OWN and SEEN have one number. So the diagnostics of SIVI, SIVI-SM and UIVI are not independent of the method's own
-    draws at that step. Another number would change the published tables.
+    OWN and SEEN have the same number. So the diagnostics of SIVI, SIVI-SM and UIVI are not independent of the method's
+    own draws at that step. Another number would change the published tables.
     """
 
     SEEN = 1  # of a step: the draws that the diagnostics take

@@ -63,7 +63,7 @@ def run_nuts(
     Knob("spread", 1.0, 0.0, 1e6).check(spread)
     made = problem_of(spec, target_of(spec), arguments_of(knobs_of(spec, knobs))).target
     if made.functions is None:
-        raise ValueError(f"target {target!r} has no regression function; allowed: 'wave', say.")
+        raise ValueError(f"target {target!r} has no regression function; allowed: for example 'wave'.")
     need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array
     if need > allowed:
         raise ValueError(

@@ -66,7 +66,7 @@ class Evidence:
         chains: how many chains the rows are, one after the other; 0: particles, 1: independent draws or one chain.
         law: the Stein trace that the method has at rest when it is collapsed, or NaN.
         law_of_twice: the same with twice as many particles.
-        rest: the force that is left, a share of one step's attraction, see `resting.force_left`; or None.
+        rest: the force that is left, a share of one step's attraction, see `runs.force_left`; or None.
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
         reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
         diverging: how many draws of the reference ended a diverging trajectory; None if nobody knows.

@@ -31,7 +31,7 @@ class Fit:
         log_q: (n,) log density of the mixture at the draws, normalised; None for points.
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
         frame: where it ended, in z; None if only its particles are known.
-        rest: the force that is left, see `resting.force_left`; None if that says nothing.
+        rest: the force that is left, see `runs.force_left`; None if that says nothing.
         history: round, step, step size and metrics of each look.
         rounds: how often coordinates were found.
         consistent: whether the fit found the means and spreads that the last coordinates say.

@@ -51,7 +51,7 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
         spec: the static choices.
         target: the spec's target with default knobs.
         knobs: full name -> traced value, all of them, and the data; see `arguments_of`.
-        mask: see `forces.Problem`.
+        mask: see `problem.Problem`.
     """
     target_entry, guide_entry = TARGETS[spec.target], GUIDES[spec.guide]
     if target_entry.knobs or target_entry.facts.data:

@@ -51,7 +51,7 @@ def outputs_at(
         ValueError: the target has no functions.
     """
     if target_of(spec).functions is None:
-        raise ValueError(f"target {spec.target!r} has no regression function; allowed: 'wave', say.")
+        raise ValueError(f"target {spec.target!r} has no regression function; allowed: for example 'wave'.")
     draw = _drawer(spec, TARGETS[spec.target], draws)
     with jax.default_matmul_precision("highest"):
         arguments = arguments_of(knobs_of(spec, knobs))

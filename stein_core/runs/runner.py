@@ -66,7 +66,7 @@ class Stepper(Edits):
         """Compile the programs of this Stepper that are not compiled yet.
 
         Args:
-            look, measure: which programs, as for `steppers.compile`.
+            look, measure: which programs, as for `cache.compile`.
             before: called if there is something to compile, before that.
 
         Returns:

@@ -99,7 +99,7 @@ def outputs_of(problem: Problem, key: Array, particles: Array, link: Array) -> O
 
     Args:
         problem: has the target.
-        key: of the step. The mini-batch is the one of `forces.gradients`.
+        key: of the step. The mini-batch is the one of `interaction.gradients`.
         particles: (n, p); spare rows must be finite.
         link: index in LINKS.
     """

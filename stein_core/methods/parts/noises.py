@@ -50,7 +50,7 @@ KNOB = Knob(
 
 
 def shaken(problem, compared, noise):
-    """Return the noise that `forces.flow` takes.
+    """Return the noise that `interaction.flow` takes.
 
     Args:
         problem: step size and number of active particles.
