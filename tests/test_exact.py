@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from stein_core import KERNELS, Recipe, Spec, collect, compile
 from stein_core.base.distances import squared_distances
-from stein_core.forces.median import Pairs
+from stein_core.forces.median import Pairs, by_digits, by_limits
 from stein_core.forces.sums import kernel_forces
 from stein_core.methods.parts.schedules import cyclical as schedule
 
@@ -298,7 +298,10 @@ def test_ksd_and_mmd_in_plain_numpy():
 
 @pytest.mark.parametrize("n, counts", [(16, [1, 2, 3, *range(4, 17)] * 3), (264, [1, 2, 3, 100, 263, 264])])
 @pytest.mark.parametrize("power, diagonal", [(2.0, False), (1.0, True), (1.0, False)])
-def test_the_median_found_by_counting_is_the_median(n, counts, power, diagonal):
+@pytest.mark.parametrize("find", [by_limits, by_digits])  # of a CPU and of a GPU
+def test_the_median_found_by_counting_is_the_median(n, counts, power, diagonal, find, monkeypatch):
+    monkeypatch.setattr("stein_core.forces.median.by_limits", find)
+    monkeypatch.setattr("stein_core.forces.median.by_digits", find)
     median = jax.jit(lambda squared, m: Pairs(squared, m, 2).median(power, diagonal))
     rng = np.random.default_rng(0)
     for m in counts:
@@ -330,11 +333,22 @@ def test_the_influence_of_many_sources_is_the_sum_of_their_influences(kernel):
         np.testing.assert_allclose(whole, sum(part), rtol=1e-5, atol=1e-5 * np.abs(whole).max())
 
 
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_both_searches_find_the_same_entry_of_the_same_bits(real):
+    with jax.enable_x64():
+        squared = np.asarray(np.random.default_rng(1).exponential(size=(8, 16)) * 10.0 ** np.arange(-8, 8), real)
+        bits = jnp.asarray(squared.view(f"int{squared.itemsize * 8}"))
+        for rank in (0, 1, 100, 255):
+            found = [tuple(map(int, find(bits, rank, 0))) for find in (by_limits, by_digits)]
+            assert found[0] == found[1] and found[0][0] == np.sort(bits.ravel())[rank // 2]
+
+
 def test_the_search_for_the_median_of_undefined_distances_ends():
     for n in (8, 256):
         squared = np.ones((n, n), np.float32)
         squared[:, :3], squared[:, 3:5] = np.uint32([0x7FC00000, 0xFFC00000]).view(np.float32)  # processors make both
         Pairs(jnp.asarray(squared), jnp.float32(n), 2).median()
+        by_digits(jnp.asarray(squared[: n // 2].view(np.int32)), n * n // 2, 0)
 
 
 def test_points_that_all_but_coincide_go_on_together():

@@ -222,7 +222,12 @@ def _compiled_densities(spec: Spec, names: tuple[str, ...]):
         log_density = target_at(spec, dict(zip(names, values)), data).log_density
         return jax.vmap(log_density)(points) if data is None else jax.lax.map(log_density, points, batch_size=COARSE)
 
-    return jax.jit(densities)
+    def exactly(*arguments):
+        with jax.default_matmul_precision("highest"):  # as in a run
+            return compiled(*arguments)
+
+    compiled = jax.jit(densities)
+    return exactly
 
 
 def ghosts(target: Target) -> list[float] | None:

@@ -1,4 +1,8 @@
-"""The median distance of pairs, found by counting: it needs no sort, and the number of active particles is traced."""
+"""The median distance of pairs, found by counting: it needs no sort, and the number of active particles is traced.
+
+It is exact. The two middle order statistics are found among the floats' bit patterns, which order as non-negative floats
+do. `by_limits` suits a CPU, `by_digits` a GPU.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import jax.numpy as jnp
 from stein_core.contract.types import Array
 
 LARGE = 256  # particles from which a pass over the pairs costs more than a second limit
+DIGIT = 4  # bits that a pass finds on a GPU
 
 
 class Pairs(NamedTuple):
@@ -27,9 +32,6 @@ class Pairs(NamedTuple):
 
     def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
         """Return the median of r^power over active pairs i < j, to the power 2/power; 0 if there is no pair.
-
-        It is exact. The two middle order statistics are found by bisection or trisection of the floats' bit patterns,
-        which order as non-negative floats do. That takes at most 31 counting passes (63 in float64) and no sort.
 
         Args:
             power: the exponent of r.
@@ -50,44 +52,76 @@ class Pairs(NamedTuple):
         count = m * m if diagonal else m * (m - 1)
         low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
 
-        if n < LARGE:
-            cuts = 1
-            least = 0 if diagonal else jnp.maximum(jnp.min(bits), 0)  # a NaN may have a sign, and then negative bits
-            ends = jnp.asarray(least, whole), jnp.max(jnp.where(inside, bits, 0))
-        else:  # two limits are counted in one pass, over sixteen streams of memory
-            cuts, ends = 2, (jnp.asarray(0, whole), jnp.asarray(largest - 1, whole))
-            bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
-
-        def total(entries):
-            """Sum one axis after the other, with a barrier between: twice as fast on a CPU as one reduction."""
-            while (entries := jnp.sum(entries, axis=0)).ndim:
-                entries = jax.lax.optimization_barrier(entries)
-            return entries
-
-        def up_to(*limits):
-            """Count, for each limit, the entries that are no larger. Two counts share an integer until rows are
-            summed."""
-            below = sum(jnp.where(bits <= limit, 1 << 16 * i, 0) for i, limit in enumerate(limits))
-            below = jax.lax.optimization_barrier(jnp.sum(below, axis=0))
-            counts = [below & 0xFFFF, below >> 16] if len(limits) > 1 else [below]
-            return [2 * total(count) + (m if diagonal else 0) for count in counts]
-
-        def narrow(interval):
-            low, high = interval
-            limits = [low + (high - low) // (cuts + 1) * (i + 1) for i in range(cuts)]
-            enough = [number > low_rank for number in up_to(*limits)]
-            for limit, reached in zip(limits, enough):
-                low = jnp.where(reached, low, limit + 1)
-            for limit, reached in zip(limits[::-1], enough[::-1]):
-                high = jnp.where(reached, limit, high)
-            return low, high
-
-        low_bits, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], narrow, ends)
+        find = by_limits if jax.default_backend() == "cpu" else by_digits
+        low_bits, reached = find(bits, low_rank, m if diagonal else 0)
         above = jnp.min(jnp.where(bits > low_bits, bits, largest))
-        high_bits = jnp.where(up_to(low_bits)[0] > high_rank, low_bits, above)
+        high_bits = jnp.where(reached > high_rank, low_bits, above)
         low, high = (jax.lax.bitcast_convert_type(b, real) for b in (low_bits, high_bits))
         middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
         return jnp.where(count > 0, middle ** (2 / power), 0.0)
+
+
+def by_limits(bits: Array, rank: Array, zeros: Array | int) -> tuple[Array, Array]:
+    """Return the order statistic `rank` of entries by bisection or trisection, in 31 passes at most (63 in float64).
+
+    Args:
+        bits: (n / 2, n) bit patterns, each of which counts twice; the largest integer for none.
+        rank: 0-based.
+        zeros: number of further entries, all 0.
+
+    Returns:
+        The bit pattern, and the number of entries that are no larger.
+    """
+    n, whole, largest = bits.shape[1], bits.dtype, jnp.iinfo(bits.dtype).max
+    if n < LARGE:
+        cuts = 1
+        least = jnp.where(zeros > 0, 0, jnp.maximum(jnp.min(bits), 0))  # a NaN may have a sign, and then negative bits
+        ends = least.astype(whole), jnp.max(jnp.where(bits < largest, bits, 0))
+    else:  # two limits are counted in one pass, over sixteen streams of memory
+        cuts, ends = 2, (jnp.asarray(0, whole), jnp.asarray(largest - 1, whole))
+        bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
+
+    def total(entries):
+        """Sum one axis after the other, with a barrier between: twice as fast on a CPU as one reduction."""
+        while (entries := jnp.sum(entries, axis=0)).ndim:
+            entries = jax.lax.optimization_barrier(entries)
+        return entries
+
+    def up_to(*limits):
+        """Count, for each limit, the entries that are no larger. Two counts share an integer until rows are summed."""
+        below = sum(jnp.where(bits <= limit, 1 << 16 * i, 0) for i, limit in enumerate(limits))
+        below = jax.lax.optimization_barrier(jnp.sum(below, axis=0))
+        counts = [below & 0xFFFF, below >> 16] if len(limits) > 1 else [below]
+        return [2 * total(count) + zeros for count in counts]
+
+    def narrow(interval):
+        low, high = interval
+        limits = [low + (high - low) // (cuts + 1) * (i + 1) for i in range(cuts)]
+        enough = [number > rank for number in up_to(*limits)]
+        for limit, reached in zip(limits, enough):
+            low = jnp.where(reached, low, limit + 1)
+        for limit, reached in zip(limits[::-1], enough[::-1]):
+            high = jnp.where(reached, limit, high)
+        return low, high
+
+    found, _ = jax.lax.while_loop(lambda interval: interval[0] < interval[1], narrow, ends)
+    return found, up_to(found)[0]
+
+
+def by_digits(bits: Array, rank: Array, zeros: Array | int) -> tuple[Array, Array]:
+    """Return what `by_limits` does, in a fixed number of passes, each of which finds four bits.
+
+    A GPU waits for the host before each pass of a loop that may end early. On an H100 the 31 passes took 0.4 to 0.6 ms
+    for 20 to 512 particles, and these eight 0.04 to 0.06 ms.
+    """
+    whole = bits.dtype
+    found = jnp.zeros((), whole)
+    for shift in range(8 * whole.itemsize - DIGIT, -1, -DIGIT):
+        first = shift + DIGIT == 8 * whole.itemsize  # which has no bit for the sign
+        limits = found + (jnp.arange(1, 2 ** (DIGIT - first), dtype=whole) << shift)
+        below = 2 * jnp.sum(bits < limits[:, None, None], axis=(1, 2), dtype=whole) + zeros
+        found += jnp.sum(below <= rank, dtype=whole) << shift
+    return found, 2 * jnp.sum(bits <= found, dtype=whole) + zeros
 
 
 class Followed(Pairs):
