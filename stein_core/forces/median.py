@@ -1,7 +1,7 @@
 """The median distance of pairs, found by counting: it needs no sort, and the number of active particles is traced.
 
-It is exact. The two middle order statistics are found among the floats' bit patterns, which order as non-negative floats
-do. `by_limits` suits a CPU, `by_digits` a GPU.
+It is exact. The two middle order statistics are found among the bit patterns of floats, which order as non-negative
+floats do. `by_limits` suits a CPU, `by_digits` a GPU.
 """
 
 from __future__ import annotations
