@@ -20,6 +20,7 @@ from stein_core.targets import images, small_networks, wave  # noqa: F401
 # isort: on
 from stein_core.base.errors import UnknownName
 from stein_core.base.machine import cache_folder, device_name, keep_compiled
+from stein_core.contract.functions import Functions, Points, Rows
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import (
@@ -33,7 +34,7 @@ from stein_core.contract.registry import (
     TARGETS,
 )
 from stein_core.contract.spec import Spec, capacity_for, target_of
-from stein_core.contract.target import Functions, Points, Rows, Target
+from stein_core.contract.target import Target
 from stein_core.contract.types import Forces, Frame, Guide, Method, State
 from stein_core.posterior.fit import fit
 from stein_core.posterior.fitted import Fit

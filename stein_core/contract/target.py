@@ -14,61 +14,10 @@ import numpy as np
 
 from stein_core.base.errors import unknown
 from stein_core.contract.facts import TargetFacts
+from stein_core.contract.functions import Functions
 from stein_core.contract.knobs import Knob, Option
 from stein_core.contract.registry import Entry
 from stein_core.contract.types import Array
-
-
-class Rows(NamedTuple):
-    """Rows of a data set. weights: 1 for all the data, N / B for a mini-batch of B of N rows, 0 for a spare row.
-
-    Args:
-        x: (B, ...) inputs.
-        y: (B, ...) outputs.
-        weights: (B,).
-    """
-
-    x: Array
-    y: Array
-    weights: Array
-
-
-class Points(NamedTuple):
-    """Inputs at which functions repel each other, beside those of a mini-batch.
-
-    Args:
-        x: (k, ...) inputs.
-        weights: (k,) 1, and 0 for a spare input.
-        on_rows: 1 if functions also repel at the inputs of the mini-batch, else 0.
-    """
-
-    x: Array
-    weights: Array
-    on_rows: Array
-
-
-class Functions(NamedTuple):
-    """A posterior over functions. For all rows, log_density = log_prior + log_likelihood of their outputs.
-
-    Args:
-        outputs: (theta (d,), x (k, ...)) -> (k, c): the mean of a regression (c = 1), or logits.
-        log_likelihood: (outputs (B, c), Rows) -> scalar, the weighted sum over the rows.
-        log_prior: theta -> scalar.
-        rows: key -> Rows of a mini-batch; None -> all rows.
-        prior_sample: (key, n) -> theta (n, d).
-        prior_covariance: (x (k, ...), y (l, ...)) -> (k, l) of one output under the prior, or None.
-        axes: (low, high, name) of each input, the range that a page shows.
-        points: key -> Points of a step, where functions repel; None: only at the rows of the mini-batch.
-    """
-
-    outputs: Callable[[Array, Array], Array]
-    log_likelihood: Callable[[Array, Rows], Array]
-    log_prior: Callable[[Array], Array]
-    rows: Callable[[Array | None], Rows]
-    prior_sample: Callable[[Array, int], Array]
-    prior_covariance: Callable[[Array, Array], Array] | None = None
-    axes: tuple[tuple[float, float, str], ...] = ()
-    points: Callable[[Array], Points] | None = None
 
 
 class Mode(NamedTuple):
@@ -176,6 +125,29 @@ COORDINATES = Option(
 )
 
 
+class Affine(NamedTuple):
+    """The map theta = center + L z.
+
+    Args:
+        center: (d,).
+        root, inverse: (d, d) L and its inverse.
+        log_volume: log |det L|.
+    """
+
+    center: Array
+    root: Array
+    inverse: Array
+    log_volume: Array | float
+
+    def back(self, z):
+        """Return theta (..., d) of z (..., d)."""
+        return jnp.asarray(self.center, float) + z @ jnp.asarray(self.root.T, float)
+
+    def into(self, theta):
+        """Return z (..., d) of theta (..., d)."""
+        return (theta - jnp.asarray(self.center, float)) @ jnp.asarray(self.inverse.T, float)
+
+
 def precondition(target: Target, kind: str) -> Target:
     """Return a target in the coordinates z of theta = center + L z.
 
@@ -195,55 +167,82 @@ def precondition(target: Target, kind: str) -> Target:
         raise unknown("coordinates", kind, KINDS)
     if kind == "raw":
         return target
-    center, root = np.asarray(target.center, float), root_of(target, kind)
-    inverse = np.linalg.inv(root)
-    log_volume = float(np.linalg.slogdet(root)[1])
+    at = _affine(target, kind)
+    return replace(
+        target,
+        **_known(target, at, kind),
+        **_densities(target, at),
+        remake=target.remake and (lambda **arguments: precondition(target.remake(**arguments), kind)),
+    )
 
-    def back(z):
-        return jnp.asarray(center, float) + z @ jnp.asarray(root.T, float)
 
-    def into(theta):
-        return (theta - jnp.asarray(center, float)) @ jnp.asarray(inverse.T, float)
+def movable(target: Target, kind: str) -> Target:
+    """Return `precondition(target, kind)` with center and L among its data.
+
+    They are then arguments of compiled programs, so that a program serves other coordinates too: see `Stepper.sharing`.
+    """
+    at, given = _affine(target, kind), target.data is not None
+
+    def remake(data, **knobs):
+        own = {"data": data["own"]} if given else {}
+        of = target.remake(**own, **knobs) if own or knobs else target
+        return replace(moved, **_densities(of, data["affine"]))
+
+    moved = replace(
+        precondition(target, kind), data={"affine": at} | ({"own": target.data} if given else {}), remake=remake
+    )
+    return moved
+
+
+def _affine(target: Target, kind: str) -> Affine:
+    """Return the map of coordinates of that kind."""
+    root = root_of(target, kind)
+    return Affine(np.asarray(target.center, float), root, np.linalg.inv(root), np.float64(np.linalg.slogdet(root)[1]))
+
+
+def _densities(target: Target, at: Affine) -> dict[str, Any]:
+    """Return the functions of a target as functions of z. `at` may be traced."""
 
     def composed(density):
-        return density and (lambda z: density(back(z)) + log_volume)
+        return density and (lambda z: density(at.back(z)) + at.log_volume)
 
     minibatch, sample, unconstrain, functions = target.minibatch, target.sample, target.unconstrain, target.functions
-    start, moved = target.start, lambda points: None if points is None else np.asarray(into(np.asarray(points, float)))
+    return {
+        "log_density": composed(target.log_density),
+        "log_joint": composed(target.log_joint),
+        "minibatch": minibatch and (lambda key, joint: composed(minibatch(key, joint))),
+        "constrain": lambda z: target.constrain(at.back(z)),
+        "unconstrain": unconstrain and (lambda values: at.into(unconstrain(values))),
+        "sample": sample and (lambda key, n: at.into(sample(key, n))),
+        "start": target.start and (lambda key, n: at.into(target.start(key, n))),
+        "functions": functions
+        and functions._replace(
+            outputs=lambda z, x: functions.outputs(at.back(z), x),
+            log_prior=lambda z: functions.log_prior(at.back(z)) + at.log_volume,
+            prior_sample=lambda key, n: at.into(functions.prior_sample(key, n)),
+        ),
+    }
+
+
+def _known(target: Target, at: Affine, kind: str) -> dict[str, Any]:
+    """Return what is known of a target, in coordinates of that kind."""
     covariance = _covariance(target)
-    covariance = None if covariance is None else inverse @ covariance @ inverse.T
+    covariance = None if covariance is None else at.inverse @ covariance @ at.inverse.T
     diagonal = covariance is not None and np.allclose(covariance, np.diag(np.diagonal(covariance)), atol=1e-9)
     size = 4.5 if target.note or target.variance is None else 4.0
     names = target.coordinates if kind == "scaled" else [f"z{i + 1}" for i in range(target.dim)]
-    return replace(
-        target,
-        log_density=composed(target.log_density),
-        log_joint=composed(target.log_joint),
-        minibatch=minibatch and (lambda key, joint: composed(minibatch(key, joint))),
-        center=np.zeros(target.dim),
-        scale=np.ones(target.dim),
-        extent=(-size, size, -size, size),
-        coordinates=tuple(f"{name} ({kind})" for name in names),
-        constrain=lambda z: target.constrain(back(z)),
-        unconstrain=unconstrain and (lambda values: into(unconstrain(values))),
-        sample=sample and (lambda key, n: into(sample(key, n))),
-        mean=moved(target.mean),
-        start=start and (lambda key, n: into(start(key, n))),
-        reference=moved(target.reference),
-        mode_centers=moved(target.mode_centers),
-        variance=None if covariance is None else np.diagonal(covariance),
-        covariance=None if diagonal else covariance,
-        log_normalizer=target.log_normalizer,
-        root=None,
-        modes=(),
-        functions=functions
-        and functions._replace(
-            outputs=lambda z, x: functions.outputs(back(z), x),
-            log_prior=lambda z: functions.log_prior(back(z)) + log_volume,
-            prior_sample=lambda key, n: into(functions.prior_sample(key, n)),
-        ),
-        remake=target.remake and (lambda **arguments: precondition(target.remake(**arguments), kind)),
-    )
+    places = {name: getattr(target, name) for name in ("mean", "reference", "mode_centers")}
+    return {
+        **{k: None if v is None else np.asarray(at.into(np.asarray(v, float))) for k, v in places.items()},
+        "center": np.zeros(target.dim),
+        "scale": np.ones(target.dim),
+        "extent": (-size, size, -size, size),
+        "coordinates": tuple(f"{name} ({kind})" for name in names),
+        "variance": None if covariance is None else np.diagonal(covariance),
+        "covariance": None if diagonal else covariance,
+        "root": None,
+        "modes": (),
+    }
 
 
 def in_raw(target: Target, kind: str, z: np.ndarray) -> np.ndarray:

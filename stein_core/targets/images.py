@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import softmax
 
+from stein_core.contract.functions import Points, Rows
 from stein_core.contract.knobs import Option
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.target import Points, Rows
 from stein_core.runs.outputs import outputs_at
 from stein_core.targets.data import downloads
 from stein_core.targets.small_networks import PRIOR, class_likelihood, network_target

@@ -15,9 +15,10 @@ from jax.scipy.stats import norm
 
 from stein_core.base.networks import mlp
 from stein_core.base.noise import normal
+from stein_core.contract.functions import Functions, Points, Rows
 from stein_core.contract.knobs import Knob, Option, PointsKnob
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.target import Functions, Points, Rows, Target
+from stein_core.contract.target import Target
 
 WIDTHS, DEPTHS = range(1, 129), range(1, 4)
 BLOBS = ((1.5, 2.5), (4.5, 6.0))  # of the regression's inputs

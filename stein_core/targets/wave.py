@@ -17,9 +17,10 @@ from numpyro import handlers
 
 from stein_core.base.bands import band, lppd
 from stein_core.base.noise import normal
+from stein_core.contract.functions import Functions, Rows
 from stein_core.contract.knobs import Knob, Option, PointsKnob, precision
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.target import Functions, Rows, Target
+from stein_core.contract.target import Target
 from stein_core.runs.outputs import function_values
 from stein_core.targets.data.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region, wave_training
 from stein_core.targets.own.numpyro_models import numpyro_density

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 
 from stein_core.base.streams import Stream
+from stein_core.contract.functions import Functions, Points, Rows
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, Registry
 from stein_core.contract.spec import target_of
-from stein_core.contract.target import Functions, Points, Rows
 from stein_core.contract.types import Array
 from stein_core.forces.interaction import distances_and_bandwidth
 from stein_core.forces.problem import Problem
