@@ -10,7 +10,6 @@ import pytest
 import stein_core.cli.main as cli
 from stein_core.cli import bench, cases
 from stein_core.contract.recipe import knobs_of
-from stein_core.contract.spec import target_of
 from stein_core.runs.assembly import assemble
 
 RATE = {"flops": 1e11, "normals": 1e8, "bytes": 1e10}
@@ -36,7 +35,7 @@ def matmul_flops(jaxpr) -> float:
 )
 def test_the_floor_counts_the_matmuls_of_a_step(case):
     knobs = {k: jnp.asarray(v) for k, v in knobs_of(case.spec, {"method.particles": case.particles}).traced.items()}
-    _, method = assemble(case.spec, target_of(case.spec), knobs)
+    _, method = assemble(case.spec, knobs)
     state = method.init(jax.random.PRNGKey(0), case.spec.capacity)
     counted = matmul_flops(jax.make_jaxpr(method.step)(jax.random.PRNGKey(0), state).jaxpr)
     assert case.matmul == pytest.approx(counted, rel=0.15)  # the wave: 40 points, padded to 48 rows

@@ -9,12 +9,14 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from checks import COMPILE
 from scipy.spatial.distance import cdist
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, target_of
+from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, from_rows, target_of
 from stein_core.base.distances import stein_matrix
 from stein_core.contract.recipe import Recipe
+from stein_core.contract.spec import data_of
 from stein_core.posterior.discrepancy import discrepancy
 from stein_core.posterior.evidence import CHECKS, Evidence
 from stein_core.posterior.fitted import fit_of
@@ -306,11 +308,15 @@ def test_log_densities_and_draws_of_a_fit_agree_with_the_closed_form():
 
 @pytest.mark.long
 @pytest.mark.parametrize("coordinates", ["whitened", "scaled"])
-def test_coordinates_that_a_fit_contradicts_are_found_anew(coordinates):
+def test_coordinates_that_a_fit_contradicts_are_found_anew(coordinates, counted):
     plain = target_of(Spec("gaussian", 3, "vi"))
     off = replace(plain, center=np.full(3, 4.0), scale=np.full(3, 0.2), variance=None, mean=None, sample=None)
-    made = fit(off, method="vi", coordinates=coordinates, progress=False)
+    compiled = {}
+    with counted() as n:
+        tell = lambda done, total: compiled.setdefault(done, n[COMPILE])  # noqa: E731
+        made = fit(off, method="vi", coordinates=coordinates, progress=tell)
     assert made.rounds > 1 and made.consistent
+    assert compiled[100] > 2 and compiled[4000] - compiled[2000] <= 1  # the draws of a mixture, once
     np.testing.assert_allclose(made.draws.mean(axis=0), 0.0, atol=0.1)
     np.testing.assert_allclose(made.draws.std(axis=0), 1.0, rtol=0.1)
 
@@ -366,6 +372,27 @@ def test_the_scale_of_a_hierarchical_site_is_found_and_others_are_left_alone():
         numpyro.sample("y", dist.Normal(theta, tau), obs=y)
 
     assert funnels(model, (np.arange(3.0), np.arange(3.0)), {}) == ("theta",)
+
+
+def test_a_model_may_have_arguments_with_the_names_of_settings():
+    def model(y, seed, steps, kwargs=0.0):
+        mu = numpyro.sample("mu", dist.Normal(seed, steps))
+        numpyro.sample("y", dist.Normal(mu + kwargs, 1.0), obs=y)
+
+    settings = {"method": "vi", "steps": 8, "coordinates": "raw", "progress": False}
+    made = fit(model, 1.0, kwargs={"seed": 3.0, "steps": 2.0, "kwargs": 0.5}, **settings)
+    mean = (3 / 4 + 0.5) / (1 / 4 + 1)  # of the normal posterior
+    assert made.target.center == pytest.approx([mean], abs=1e-4)
+
+
+def test_the_data_of_a_target_are_kept_in_each_precision():
+    rows = np.random.default_rng(0).normal(size=(2000, 1))
+    target = from_rows(lambda theta: -0.5 * theta @ theta, lambda theta, x: -0.5 * (x[:, 0] - theta[0]) ** 2, rows,
+                       batch=None, center=np.zeros(1), scale=np.ones(1), extent=(-1, 1, -1, 1), coordinates=("a",),
+                       constrain=lambda theta: {"a": theta[..., 0]})  # fmt: skip
+    assert data_of(Spec(target)).dtype == np.float32
+    with jax.enable_x64():
+        assert data_of(Spec(target)).dtype == np.float64
 
 
 def test_more_coordinates_than_a_covariance_is_made_of_get_a_sentence():

@@ -11,7 +11,7 @@ from stein_core.contract.spec import target_of
 from stein_core.contract.types import Forces, Method, State
 from stein_core.forces.gram import gram_root
 from stein_core.forces.interaction import forces_from
-from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.assembly import assemble
 from stein_core.runs.runner import Stepper
 
 
@@ -77,8 +77,8 @@ def test_a_kernel_of_features_is_svgd_with_the_composed_kernel():
     """k(A x, A y): the repulsion, pulled back by A, is the gradient of the composed kernel by automatic
     differentiation."""
     spec = Spec("correlated", 4, "svgd", capacity=6)
-    knobs = arguments_of(knobs_of(spec, {"method.particles": 5}))
-    problem, _ = assemble(spec, target_of(spec), knobs)
+    knobs = knobs_of(spec, {"method.particles": 5}).traced
+    problem, _ = assemble(spec, knobs)
     x = jax.random.normal(jax.random.key(0), (6, 4))
     g = jax.random.normal(jax.random.key(1), (6, 4))
     to_features = jax.random.normal(jax.random.key(2), (3, 4))
@@ -111,8 +111,8 @@ def test_noise_with_the_cholesky_factor_samples_the_posterior(noise, low, high):
 
 def test_the_root_of_a_singular_gram_matrix_is_finite_and_ignores_spare_rows():
     spec = Spec("gaussian", 2, "stochastic", capacity=6)
-    knobs = arguments_of(knobs_of(spec, {"method.particles": 4}))
-    problem, _ = assemble(spec, target_of(spec), knobs)
+    knobs = knobs_of(spec, {"method.particles": 4}).traced
+    problem, _ = assemble(spec, knobs)
     x = jnp.concatenate([jnp.zeros((2, 2)), jnp.ones((2, 2)), jnp.full((2, 2), 1e5)])  # two pairs coincide
     root = gram_root(problem, x)
     assert np.isfinite(root).all()

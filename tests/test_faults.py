@@ -19,7 +19,6 @@ from stein_core import METHODS, Recipe, Spec, collect, compile, fit, stream
 from stein_core.base import machine
 from stein_core.cli import commands, recordings
 from stein_core.contract.recipe import knobs_of
-from stein_core.contract.spec import target_of
 from stein_core.papers.wave_nuts import run_nuts
 from stein_core.runs import cache as steppers
 from stein_core.runs.assembly import assemble
@@ -40,7 +39,7 @@ SPECS = [Spec("wave", 10301, "smi", draws=10, capacity=6), Spec("gaussian", 200,
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: f"{s.target}-{s.dim}-{s.method}-{s.capacity}")
 def test_the_estimate_of_memory_is_near_what_xla_takes(spec):
     knobs = {k: jnp.asarray(v) for k, v in knobs_of(spec, {}).traced.items()}
-    _, method = assemble(spec, target_of(spec), knobs)
+    _, method = assemble(spec, knobs)
     state = jax.eval_shape(lambda: method.init(jax.random.PRNGKey(0), spec.capacity))
     used = jax.jit(method.step).lower(jax.random.PRNGKey(0), state).compile().memory_analysis().temp_size_in_bytes
     assert 0.5 < bytes_needed(spec) / used < 8  # rather too much: a look has more pairs than a step

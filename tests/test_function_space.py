@@ -21,7 +21,7 @@ from stein_core.papers.published import published
 from stein_core.papers.tables import TABLES, compare
 from stein_core.papers.tables.ensembles import recipe_of
 from stein_core.papers.tables.table import row_of
-from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.assembly import assemble
 from stein_core.targets import images
 from stein_core.targets.data import downloads
 from stein_core.targets.data.downloads import data_file, idx
@@ -34,8 +34,8 @@ FEW = {"target.handles": handles(0, 7, 3), "target.data": tuple(map(tuple, gap_d
 def step_of(method, knobs, capacity=6, target="gap_regression", dim=None, options=SMALL, particles=None):
     """(forces of the first step, particles, problem) of a method, outside of any compiled program."""
     spec = Spec(target, dim, method, capacity=capacity, options=options)
-    traced = arguments_of(knobs_of(spec, knobs))
-    problem, made = assemble(spec, target_of(spec), traced)
+    traced = knobs_of(spec, knobs).traced
+    problem, made = assemble(spec, traced)
     state = made.init(jax.random.PRNGKey(1), capacity)
     if particles is not None:
         state = state._replace(particles=particles)
@@ -144,7 +144,7 @@ def test_the_closed_form_of_ssge_is_its_spectral_form():
         draw = np.random.default_rng(0)
         z, at, eta = draw.normal(size=(12, 3)), draw.normal(size=(6, 3)), 0.01
         spec = Spec("gaussian", 3, "svgd", capacity=12)
-        problem, _ = assemble(spec, target_of(spec), arguments_of(knobs_of(spec, {"method.particles": 10})))
+        problem, _ = assemble(spec, knobs_of(spec, {"method.particles": 10}).traced)
         found = spectral_score(problem, jnp.asarray(at), jnp.asarray(z))
         z = z[:10]
         squared = np.sum((z[:, None] - z[None]) ** 2, axis=-1)
@@ -322,8 +322,8 @@ def test_the_cholesky_noise_is_that_of_stochastic_svgd():
     noises = "cholesky", "elementwise"
     for method, noise in [(m, noise) for noise in noises for m in names] + [("fw", "none")]:
         spec = Spec("banana", 2, method, optimizer="sgd", capacity=6)
-        knobs = arguments_of(knobs_of(spec, {**common, names[method]: noise}))
-        _, made = assemble(spec, target_of(spec), knobs)
+        knobs = knobs_of(spec, {**common, names[method]: noise}).traced
+        _, made = assemble(spec, knobs)
         state = made.init(jax.random.PRNGKey(0), 6)
         ends[method, noise] = np.asarray(jax.jit(made.step)(jax.random.PRNGKey(1), state)[0].particles)
     for noise in noises:

@@ -10,8 +10,7 @@ from app.stage.wire import rows
 from stein_core import GUIDES, Recipe, Spec, collect
 from stein_core.base.streams import Stream
 from stein_core.contract.recipe import knobs_of
-from stein_core.contract.spec import target_of
-from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.assembly import assemble
 
 D, RANK = 3, 2
 
@@ -62,7 +61,7 @@ def test_density_scale_and_draws_are_those_of_the_covariance(name):
 def test_the_draws_of_diagnostics_are_no_normals_of_the_step():
     """A low-rank guide takes further normals in a step. The diagnostics' draws of theta must not be the same."""
     spec = Spec("gaussian", RANK, "smi", guide="low_rank", draws=1, capacity=64)
-    problem, _ = assemble(spec, target_of(spec), arguments_of(knobs_of(spec, {})))
+    problem, _ = assemble(spec, knobs_of(spec, {}).traced)
     key = jax.random.key(0)
     of_step = np.asarray(problem.draw(key, (64,)))
     seen = np.asarray(problem.draw(jax.random.fold_in(key, Stream.SEEN), (64,)))

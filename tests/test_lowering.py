@@ -7,6 +7,7 @@ import pytest
 from checks import few
 
 from stein_core import METHODS, Recipe, Spec, from_rows
+from stein_core.contract.spec import data_of
 from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
 from stein_core.sweep.stop import Stop
@@ -68,12 +69,12 @@ def test_a_batch_lowers_as_one_program(method):
 def lower_all(spec):
     """Lower what a Stepper compiles. Nothing is compiled or computed for it: shapes are enough."""
     stepper = Stepper(spec)
-    knobs, seed, steps = stepper._arguments({}), np.uint32(0), np.int32(3)
-    state = jax.eval_shape(stepper._reset, seed, knobs)
+    knobs, data, seed, steps = stepper.knobs_of({}).traced, data_of(spec), np.uint32(0), np.int32(3)
+    state = jax.eval_shape(stepper._reset, seed, knobs, data)
     for program, arguments in (
-        (stepper._reset, (seed, knobs)),
-        (stepper._advance, (state, knobs, steps)),
-        (stepper._look, (state, knobs)),
+        (stepper._reset, (seed, knobs, data)),
+        (stepper._advance, (state, knobs, data, steps)),
+        (stepper._look, (state, knobs, data)),
     ):
         text = program.trace(*arguments).lower(lowering_platforms=PLATFORMS).as_text()
         assert "callback" not in text  # nothing goes back to Python
@@ -81,7 +82,7 @@ def lower_all(spec):
             assert "stablehlo.while" in text  # a whole trajectory is one program
     if spec.method not in ("svgd", "smi"):  # diagnostics are the same for all methods
         return
-    forces = jax.eval_shape(stepper._look, state, knobs)[0]["forces"]
+    forces = jax.eval_shape(stepper._look, state, knobs, data)[0]["forces"]
     measuring = stepper._measuring(True)
     own = {name: value for name, value in knobs.items() if name in measuring._names}
-    measuring._program.trace(state._replace(memory=()), own, forces).lower(lowering_platforms=PLATFORMS)
+    measuring._program.trace(state._replace(memory=()), own, data, forces).lower(lowering_platforms=PLATFORMS)

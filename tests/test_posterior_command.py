@@ -169,7 +169,7 @@ def test_fit_in_python_keeps_compiled_programs_unless_jax_shall_not(tmp_path):
 
     assert compiled(JAX_ENABLE_COMPILATION_CACHE="false") == (0, [])
     first, kept = compiled()
-    assert first > 5 and len(kept) >= first
+    assert first >= len(kept) > 5  # two threads may compile the same operation
     again, after = compiled()
     assert again == 0 and len(after) == len(kept)
 

@@ -9,7 +9,7 @@ import pytest
 from checks import COMPILE, TRACE
 
 from app.stage.scene import _densities, density
-from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile, from_numpyro, from_rows
+from stein_core import METHODS, Recipe, Spec, collect, compile, from_numpyro, from_rows
 from stein_core.base.streams import Stream
 from stein_core.contract.spec import Options, data_of
 from stein_core.runs.memory import check_memory
@@ -123,10 +123,10 @@ def test_data_are_no_constants_of_a_program():
     """With 4 MB of data the text of a compiled program stays small, and a second method brings no second copy."""
     target, _, _ = line(count=500_000)
     stepper, other = (Stepper(Spec(target, method=method, capacity=2)) for method in ("svgd", "langevin"))
-    knobs = stepper._arguments({})
-    state = jax.eval_shape(stepper._reset, np.uint32(0), knobs)
-    assert len(stepper._advance.trace(state, knobs, np.int32(1)).lower().as_text()) < 500_000
-    for a, b in zip(jax.tree.leaves(knobs["data"]), jax.tree.leaves(other._arguments({})["data"]), strict=True):
+    knobs, data = stepper.knobs_of({}).traced, data_of(stepper.spec)
+    state = jax.eval_shape(stepper._reset, np.uint32(0), knobs, data)
+    assert len(stepper._advance.trace(state, knobs, data, np.int32(1)).lower().as_text()) < 500_000
+    for a, b in zip(jax.tree.leaves(data), jax.tree.leaves(data_of(other.spec)), strict=True):
         assert a is b
 
 
@@ -216,11 +216,11 @@ def test_covertype_is_on_the_device_once_and_svgd_classifies_it():
 
 def test_the_stage_takes_data_as_an_argument_and_draws_no_slice_far_from_the_mass():
     target, x, y = line(count=200_000)
-    spec, own = Spec(target), TARGETS[target]
+    spec = Spec(target)
     assert _densities(spec, Options()).func is _densities(spec, Options()).func  # compiled once
     program, (values, data) = _densities(spec, Options()).func, _densities(spec, Options()).args
     assert len(program.trace(values, data, np.zeros((4, 2), np.float32)).lower().as_text()) < 100_000
-    assert jax.tree.leaves(data)[0] is jax.tree.leaves(data_of(own, Options()))[0]
+    assert jax.tree.leaves(data)[0] is jax.tree.leaves(data_of(spec))[0]
     few, x, y = line()
     points = np.float32([[0.3, -0.2], [0.5, -1.0]])
     exact = [-0.5 * np.sum(t**2) - 0.5 * np.sum((y - t[0] - t[1] * x) ** 2) for t in np.float64(points)]

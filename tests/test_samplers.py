@@ -18,7 +18,7 @@ from stein_core.methods.ksivi import entropic_term, ksivi
 from stein_core.methods.parts.sampler import Weights, kernel_of, sampler_of
 from stein_core.methods.sivi import log_marginal
 from stein_core.methods.uivi import reverse
-from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.runs.assembly import problem_of
 from stein_core.targets import waveform as sampler_posteriors
 from stein_core.targets.data.downloads import data_file
 
@@ -41,7 +41,7 @@ def shifted(by):
 
 
 def problem_for(spec, **knobs):
-    return problem_of(spec, target_of(spec), arguments_of(knobs_of(spec, knobs)))
+    return problem_of(spec, knobs_of(spec, knobs).traced)
 
 
 def knobs_for(spec, **knobs):
@@ -74,7 +74,7 @@ def test_three_routes_to_the_discrepancy_of_two_normals():
 def test_a_loss_is_unbiased_and_zero_at_the_target(statistic, by):
     spec = Spec(shifted(by), method="ksivi", capacity=32, options=LINEAR)
     knobs = knobs_for(spec, **{"bandwidth.rule": "fixed", "method.particles": 30, "method.statistic": statistic})
-    problem = problem_of(spec, target_of(spec), knobs)
+    problem = problem_of(spec, knobs)
     own = {name.removeprefix("method."): knobs[name] for name in knobs if name.removeprefix("method.") in OWN}
     method = ksivi(problem, **own, latent=1, width=50, depth=0)
     state = method.init(jax.random.key(0), 32)

@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 from app.pages.benchmarks.live import live_link
 from stein_core import TARGETS, Recipe, Spec, compile, target_of
-from stein_core.contract.spec import Options, data_of
+from stein_core.contract.spec import data_of
 from stein_core.papers.published import published
 from stein_core.papers.tables import TABLES, Cell, collapse_bnn, damped, ksivi, ksivi_posteriors, smi_mnist, smi_uci
 from stein_core.papers.tables.blr import test_errors as errors_of
@@ -48,7 +48,7 @@ def test_the_model_of_the_smi_paper():
     options = {"target.dataset": "yacht", "target.model": "smi", "target.width": 2, "target.splits": "gap10"}
     spec = Spec("uci", method="svgd", options=options)
     theta = np.random.default_rng(1).normal(size=spec.dim) * 0.3
-    data = data_of(TARGETS["uci"], Options(spec.options_of("target")))
+    data = data_of(spec)
     target = TARGETS["uci"].make(spec.dim, data=data, split=3, batch=None, **spec.options_of("target"))
     x, y = splits_of("yacht", "gap10", "smi").part(3, "train")
     w1, b1, w2, b2, u = np.split(theta, [12, 14, 16, 17])

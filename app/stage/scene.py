@@ -208,9 +208,8 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
 
 
 def _densities(spec: Spec, knobs: Options):
-    entry, values = TARGETS[spec.target], tuple(np.float32(value) for value in knobs.values())
-    data = data_of(entry, Options(spec.options_of("target"))) if entry.facts.data else None
-    return partial(_compiled_densities(spec, tuple(knobs)), values, data)
+    values = tuple(np.float32(value) for value in knobs.values())
+    return partial(_compiled_densities(spec, tuple(knobs)), values, data_of(spec))
 
 
 @lru_cache(maxsize=16)
@@ -220,14 +219,12 @@ def _compiled_densities(spec: Spec, names: tuple[str, ...]):
 
     def densities(values, data, points):
         log_density = target_at(spec, dict(zip(names, values)), data).log_density
-        return jax.vmap(log_density)(points) if data is None else jax.lax.map(log_density, points, batch_size=COARSE)
-
-    def exactly(*arguments):
         with jax.default_matmul_precision("highest"):  # as in a run
-            return compiled(*arguments)
+            if data is None:
+                return jax.vmap(log_density)(points)
+            return jax.lax.map(log_density, points, batch_size=COARSE)
 
-    compiled = jax.jit(densities)
-    return exactly
+    return jax.jit(densities)
 
 
 def ghosts(target: Target) -> list[float] | None:

@@ -31,7 +31,7 @@ from stein_core.cli.commands import check_out
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import target_of
-from stein_core.runs.assembly import arguments_of, assemble
+from stein_core.runs.assembly import assemble
 from stein_core.runs.cache import compile
 from stein_core.targets.data.datasets import wave_training
 from stein_core.targets.wave import dim_of, shapes_of, wave_model
@@ -183,8 +183,8 @@ def evaluations(case: Case) -> int:
         jax.debug.callback(seen, theta[0])
         return target.log_density(theta)
 
-    knobs = jax.tree.map(jnp.asarray, arguments_of(knobs_of(spec, {"method.particles": case.particles})))
-    problem, method = assemble(spec, target, knobs)
+    knobs = jax.tree.map(jnp.asarray, knobs_of(spec, {"method.particles": case.particles}).traced)
+    problem, method = assemble(spec, knobs)
     method = _with_target(spec, knobs, problem, replace(target, log_density=counting))
     state = method.init(jax.random.PRNGKey(0), spec.capacity)
     jax.block_until_ready(jax.jit(method.step)(jax.random.PRNGKey(1), state))

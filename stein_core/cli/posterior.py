@@ -25,7 +25,7 @@ from stein_core.posterior import diagnose
 from stein_core.posterior.fit import choices_of, fit
 from stein_core.posterior.fitted import fit_of
 from stein_core.posterior.reference import compared, nuts
-from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.runs.assembly import problem_of
 from stein_core.targets.own.decentring import best_target
 from stein_core.targets.own.numpyro_models import from_numpyro
 from stein_core.targets.posteriordb import posterior
@@ -150,7 +150,7 @@ def _target(options, make=from_numpyro) -> Target:
     elif _is_recipe(options):
         recipe = _recipe(options)
         with jax.enable_x64():
-            found = problem_of(recipe.spec, target_of(recipe.spec), arguments_of(recipe.knobs)).target
+            found = problem_of(recipe.spec, recipe.knobs.traced).target
             return replace(found, name=str(recipe.spec.target))
     elif ":" in options.model:
         model = model_of(options.model)

@@ -159,14 +159,19 @@ def _knobs(method: Entry, guide: Entry, target: Entry) -> Mapping[str, Knob]:
 def _target(entry, dim: int, options: Options, real: np.dtype) -> Target:
     own = {knob.name: np.asarray(knob.traced(knob.default), real)[()] for knob in entry.knobs}
     if entry.facts.data:
-        own["data"] = data_of(entry, options)
+        own["data"] = _data(entry, options, real)
     return entry.make(dim, **options, **own)
 
 
 @lru_cache(maxsize=64)
-def data_of(entry: Entry, options: Options) -> Any:
-    """Return the data of a target's entry with these options, on the device: once for all its programs."""
+def _data(entry: Entry, options: Options, real: np.dtype) -> Any:
     return jax.device_put(entry.facts.data(**options))
+
+
+def data_of(spec: Spec) -> Any:
+    """Return the data of the spec's target on the device, once for all its programs; None if it takes none."""
+    entry = TARGETS[spec.target]
+    return _data(entry, Options(spec.options_of("target")), precision()) if entry.facts.data else None
 
 
 def target_of(spec: Spec) -> Target:
@@ -187,7 +192,7 @@ def target_at(spec: Spec, knobs: Mapping[str, Any], data: Any = None) -> Target:
     entry = TARGETS[spec.target]
     own = {knob.name: knobs.get(f"target.{knob.name}", knob.default) for knob in entry.knobs}
     if entry.facts.data:
-        own["data"] = data_of(entry, Options(spec.options_of("target"))) if data is None else data
+        own["data"] = data_of(spec) if data is None else data
     return entry.make(spec.dim, **spec.options_of("target"), **own) if own else target_of(spec)
 
 

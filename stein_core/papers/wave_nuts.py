@@ -16,8 +16,8 @@ from numpyro.infer import NUTS
 from stein_core.base.errors import short
 from stein_core.contract.knobs import Knob
 from stein_core.contract.recipe import knobs_of
-from stein_core.contract.spec import Spec, target_of
-from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.contract.spec import Spec
+from stein_core.runs.assembly import problem_of
 from stein_core.runs.cache import make_room
 from stein_core.runs.memory import bytes_allowed
 
@@ -61,7 +61,7 @@ def run_nuts(
     for name, value, low, high in (*counts, ("seed", seed, 0, 2**32 - 1)):
         Knob(name, low, low, high, "integer").check(value)
     Knob("spread", 1.0, 0.0, 1e6).check(spread)
-    made = problem_of(spec, target_of(spec), arguments_of(knobs_of(spec, knobs))).target
+    made = problem_of(spec, knobs_of(spec, knobs).traced).target
     if made.functions is None:
         raise ValueError(f"target {target!r} has no regression function; allowed: for example 'wave'.")
     need, allowed = 8 * chains * samples * np.size(x), bytes_allowed()  # as they come, and all in one array

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,11 +18,12 @@ from stein_core.contract.common_knobs import MAX_CAPACITY
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import METHODS, TARGETS
 from stein_core.contract.spec import Spec, capacity_for, target_of, whole_number
-from stein_core.contract.target import KINDS, Target, in_raw, precondition, root_of
-from stein_core.contract.types import Frame
+from stein_core.contract.target import KINDS, Target, in_raw, movable, root_of
+from stein_core.contract.types import Frame, State
 from stein_core.posterior.fitted import Fit, draws_of
-from stein_core.runs.cache import alone
+from stein_core.runs.cache import compile
 from stein_core.runs.force_left import force_left
+from stein_core.runs.runner import Stepper
 from stein_core.targets.own.decentring import best_target
 from stein_core.targets.own.density import in_precision_of
 from stein_core.targets.own.rays import flat_direction, said
@@ -55,6 +55,7 @@ def fit(
     guide: str | None = None,
     seed: int = 0,
     progress: bool | Callable[[int, int], None] = True,
+    kwargs: Mapping[str, Any] | None = None,
     **keywords,
 ) -> Fit:
     """Fit a posterior with a Stein method, in float64 if the target allows that.
@@ -78,6 +79,7 @@ def fit(
         guide: name of the guide; by default the method's own.
         seed: of the run, and of the start that is sought for a model.
         progress: show a bar; or what is called with the steps that are done, and all that are known to come.
+        kwargs: further keyword arguments of the model, which may have the names of these settings: {"seed": 3}.
 
     Returns:
         The Fit.
@@ -89,71 +91,63 @@ def fit(
     began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates, knobs, seed)
     _keep_programs()
     with jax.enable_x64():
-        target = _target(model, arguments, keywords, seed)
+        target = _target(model, arguments, {**keywords, **(kwargs or {})}, seed)
     if target.dim > MOST_DIMS and coordinates != "raw":
         raise ValueError(
             f"the target has {target.dim} coordinates; coordinates = {short(coordinates)!r} needs their covariance. "
             f"Allowed: at most {MOST_DIMS}, or coordinates = 'raw'."
         )
-    note = target.note
+    shared = _Shared(
+        method, guide, coordinates, chosen, seed, steps, progress if callable(progress) else _bar(progress)
+    )
     with in_precision_of(target):
-        if not jax.config.jax_enable_x64:
-            note = f"{note} The target was made in float32, and is fitted in float32.".strip()
         whole = target.root is not None or coordinates == "raw"
         known = target if whole else replace(target, root=np.diag(target.scale))
-        history: list[dict[str, Any]] = []
-        tell = progress if callable(progress) else _bar(progress)
         for number in range(1, ROUNDS + 1):
-            standard = precondition(known, coordinates)
-            spec = Spec(
-                standard, method=method, guide=guide, draws=20, capacity=capacity_for(chosen["method.particles"])
-            )
-            at = [number * steps // len(STEP_SIZES) for number in range(len(STEP_SIZES))]
-            changes = tuple((step, "method.step_size", size) for step, size in zip(at, STEP_SIZES))
-            recipe = Recipe(spec, chosen, seed, changes)
             try:
-                frame, rest = _run(recipe, steps, history, number, tell)
+                done = _round(shared, known, number)
             except Diverged as error:
                 along = flat_direction(target)
                 raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
-            z, log_q = draws_of(recipe, frame.particles, seed)
-            if coordinates == "raw":
-                moved = False
+            again, can = _contradicted(done.z) if coordinates != "raw" else (False, False)
+            if not (again and can) or number == ROUNDS or done.log_q is None:
                 break
-            mean, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T))
-            eigen = np.sqrt(np.clip(np.linalg.eigvalsh(cov), 0.0, None))
-            moved = np.abs(mean).max() > FAR or eigen.max() > APART or eigen.min() < 1 / APART
-            wide = len(z) > 2 * target.dim and eigen.min() > 1e-3
-            if not moved or number == ROUNDS or not wide or log_q is None:
-                break
-            root, center = root_of(known, coordinates), np.asarray(known.center, float)
-            new = root @ np.linalg.cholesky(cov)
-            known = replace(
-                known,
-                center=center + root @ mean,
-                root=new,
-                scale=np.linalg.norm(new, axis=1),
-                variance=None,
-                covariance=None,
-            )
-        left = rest()
-        tell(number * steps, number * steps)
-        theta, volume = z, 0.0
-        if coordinates != "raw":
-            theta, volume = in_raw(known, coordinates, z), np.linalg.slogdet(root_of(known, coordinates))[1]
-    return Fit(
-        target,
-        theta,
-        None if log_q is None else log_q - volume,
-        recipe,
-        frame,
-        left,
-        history,
-        number,
-        not moved,
-        time.perf_counter() - began,
-        note,
-    )
+            known = _moved(known, coordinates, done.z)
+        left = force_left(done.stepper, done.state, done.knobs)
+        shared.tell(number * steps, number * steps)
+        draws, log_q = _raw(known, coordinates, done)
+        note = target.note
+        if not jax.config.jax_enable_x64:
+            note = f"{note} The target was made in float32, and is fitted in float32.".strip()
+    seconds = time.perf_counter() - began
+    return Fit(target, draws, log_q, done.recipe, done.frame, left, shared.history, number, not again, seconds, note)
+
+
+@dataclass
+class _Shared:
+    """What all rounds of a fit share; stepper has their programs after the first."""
+
+    method: str
+    guide: str | None
+    coordinates: str
+    chosen: dict[str, Any]
+    seed: int
+    steps: int
+    tell: Callable[[int, int], None]
+    history: list[dict[str, Any]] = field(default_factory=list)
+    stepper: Stepper | None = None
+
+
+class _Round(NamedTuple):
+    """What a round has reached: where its run ended, and draws z (n, d) with their log densities."""
+
+    stepper: Stepper
+    recipe: Recipe
+    frame: Frame
+    state: State
+    knobs: Mapping[str, Any]
+    z: np.ndarray
+    log_q: np.ndarray | None
 
 
 def choices_of(method, particles, guide, coordinates, knobs, seed) -> dict[str, Any]:
@@ -186,7 +180,7 @@ def _keep_programs() -> None:
 def _target(model, arguments, keywords, seed) -> Target:
     if isinstance(model, str):
         return replace(target_of(Spec(TARGETS[model].name, method="svgd")), name=model)
-    return model if isinstance(model, Target) else best_target(model, *arguments, seed=seed, **keywords)
+    return model if isinstance(model, Target) else best_target(model, *arguments, seed=seed, kwargs=keywords)
 
 
 def _bar(on: bool) -> Callable[[int, int], None]:
@@ -202,21 +196,61 @@ def _bar(on: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _run(recipe: Recipe, steps: int, history: list, number: int, tell: Callable) -> tuple[Frame, Callable]:
-    """Take the steps of a recipe, and note its metrics on the way. Return the last frame, and what measures the force
-    that is left."""
-    stepper, knobs = alone(recipe.spec), dict(recipe.knobs)
-    state, changes = stepper.reset(recipe.seed, knobs), list(recipe.changes)
-    measure = ("force", "mixture_elbo") if recipe.spec.has_density else ("force",)
-    for at in range(0, steps, piece := max(1, steps // LOOKS)):
-        while changes and changes[0][0] <= at:
-            _, name, value = changes.pop(0)
-            knobs[name] = value
-        goal = min(at + piece, steps)
-        state = stepper.advance(state, knobs, goal - at)
-        frame = stepper.look(state, knobs, measure)
-        history.append({"round": number, "step": goal, "step_size": knobs["method.step_size"], **frame.metrics})
+def _measured(spec: Spec) -> tuple[str, ...]:
+    """Return the names of the metrics that the history of a fit has."""
+    return ("force", "mixture_elbo") if spec.has_density else ("force",)
+
+
+def _round(shared: _Shared, known: Target, number: int) -> _Round:
+    """Run one round in the coordinates that `known` says: a quarter of the steps for each step size."""
+    steps, coordinates = shared.steps, shared.coordinates
+    standard = known if coordinates == "raw" else movable(known, coordinates)
+    capacity = capacity_for(shared.chosen["method.particles"])
+    spec = Spec(standard, method=shared.method, guide=shared.guide, draws=20, capacity=capacity)
+    at = [quarter * steps // len(STEP_SIZES) for quarter in range(len(STEP_SIZES))]
+    changes = [(step, "method.step_size", size) for step, size in zip(at, STEP_SIZES)]
+    recipe = Recipe(spec, shared.chosen, shared.seed, tuple(changes))
+    shared.stepper = shared.stepper or compile(spec, measure=_measured(spec))
+    stepper = shared.stepper.sharing(spec)
+    state, now = stepper.reset(recipe.seed, recipe.knobs), dict(recipe.knobs)
+    for begin in range(0, steps, piece := max(1, steps // LOOKS)):
+        while changes and changes[0][0] <= begin:
+            state, now = stepper.change(state, now, *changes.pop(0)[1:])
+        goal = min(begin + piece, steps)
+        state = stepper.advance(state, now, goal - begin)
+        frame = stepper.look(state, now, _measured(spec))
+        shared.history.append({"round": number, "step": goal, "step_size": now["method.step_size"], **frame.metrics})
         if not frame.finite or int(state.step) < goal:
             raise Diverged(f"the run diverged at step {int(state.step)}.")
-        tell((number - 1) * steps + goal, number * steps)
-    return frame, partial(force_left, stepper, state, knobs)
+        shared.tell((number - 1) * steps + goal, number * steps)
+    return _Round(stepper, recipe, frame, state, now, *draws_of(recipe, frame.particles, shared.seed))
+
+
+def _contradicted(z: np.ndarray) -> tuple[bool, bool]:
+    """Return whether draws (n, d) have other means or spreads than their coordinates say, and whether new coordinates
+    can be found from them."""
+    eigen = np.sqrt(np.clip(np.linalg.eigvalsh(np.atleast_2d(np.cov(z.T))), 0.0, None))
+    other = np.abs(z.mean(axis=0)).max() > FAR or eigen.max() > APART or eigen.min() < 1 / APART
+    return bool(other), len(z) > 2 * z.shape[1] and eigen.min() > 1e-3
+
+
+def _moved(known: Target, coordinates: str, z: np.ndarray) -> Target:
+    """Return the target with the mean and the covariance of draws z (n, d) as those of its start."""
+    root = root_of(known, coordinates)
+    new = root @ np.linalg.cholesky(np.atleast_2d(np.cov(z.T)))
+    return replace(
+        known,
+        center=np.asarray(known.center, float) + root @ z.mean(axis=0),
+        root=new,
+        scale=np.linalg.norm(new, axis=1),
+        variance=None,
+        covariance=None,
+    )
+
+
+def _raw(known: Target, coordinates: str, done: _Round) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the draws of a round in the target's own coordinates, and their log densities."""
+    if coordinates == "raw":
+        return done.z, done.log_q
+    volume = np.linalg.slogdet(root_of(known, coordinates))[1]
+    return in_raw(known, coordinates, done.z), None if done.log_q is None else done.log_q - volume

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from stein_core.contract.recipe import Recipe
-from stein_core.contract.spec import target_of
+from stein_core.contract.registry import GUIDES, Entry
+from stein_core.contract.spec import Options
 from stein_core.contract.target import Target
 from stein_core.contract.types import Frame
-from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.runs.assembly import guide_of, problem_of
 from stein_core.runs.cache import alone
 from stein_core.runs.force_left import force_left
 from stein_core.targets.own.density import in_precision_of, log_densities
@@ -71,16 +73,28 @@ class Fit:
 
 def draws_of(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Return draws (n, d) in z, and their log densities (n,) under the mixture; None for points."""
-    spec = recipe.spec
-    guide = problem_of(spec, target_of(spec), arguments_of(recipe.knobs)).guide
+    spec, knobs = recipe.spec, recipe.knobs.traced
     psi = jnp.asarray(particles, float)
     if not spec.has_density:
-        return np.asarray(guide.location(psi), float), None
-    which = jnp.arange(DRAWS) % len(psi)  # as many of each guide
-    eps = jax.random.normal(jax.random.key(seed), (DRAWS, spec.dim + guide.noise))
-    z = jax.vmap(guide.sample)(psi[which], eps)
-    log_q = jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
+        return np.asarray(guide_of(spec, knobs).location(psi), float), None
+    entry = GUIDES[spec.guide]
+    own = {knob.name: knobs[f"guide.{knob.name}"] for knob in entry.knobs}
+    z, log_q = _mixture(entry, spec.dim, Options(spec.options_of("guide")))(psi, own, np.uint32(seed))
     return np.asarray(z), np.asarray(log_q)
+
+
+@lru_cache(maxsize=16)
+def _mixture(entry: Entry, dim: int, options: Options) -> Callable:
+    """Compile (particles (m, p), knobs of the guide, seed) -> draws (n, d) and their log densities (n,)."""
+
+    def drawn(psi, own, seed):
+        guide = entry.make(dim, None, **options, **own)
+        which = jnp.arange(DRAWS) % len(psi)  # as many of each guide
+        eps = jax.random.normal(jax.random.key(seed), (DRAWS, dim + guide.noise))
+        z = jax.vmap(guide.sample)(psi[which], eps)
+        return z, jax.nn.logsumexp(guide.log_density(psi, z), axis=1) - jnp.log(len(psi))
+
+    return jax.jit(drawn)
 
 
 def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | None = None) -> Fit:
@@ -97,7 +111,7 @@ def fit_of(recipe: Recipe, particles: np.ndarray, seed: int = 0, step: int | Non
     """
     particles, spec = np.asarray(particles, float), recipe.spec
     with jax.enable_x64():
-        problem = problem_of(spec, target_of(spec), arguments_of(recipe.knobs))
+        problem = problem_of(spec, recipe.knobs.traced)
         size = problem.guide.init(jnp.zeros((1, spec.dim))).shape[1]
         if particles.ndim != 2 or particles.shape[1] != size or not len(particles) or not np.isfinite(particles).all():
             raise ValueError(f"particles have shape {particles.shape}; allowed: (m, {size}), finite numbers.")

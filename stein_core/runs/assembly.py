@@ -14,9 +14,8 @@ import numpy as np
 
 from stein_core.base.noise import normal
 from stein_core.contract.common_knobs import COMMON
-from stein_core.contract.recipe import Knobs
 from stein_core.contract.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
-from stein_core.contract.spec import Options, Spec, data_of, target_of
+from stein_core.contract.spec import Options, Spec, target_at, target_of
 from stein_core.contract.target import Target
 from stein_core.contract.types import Forces, Guide, Method, State
 from stein_core.forces.problem import Problem
@@ -30,37 +29,30 @@ def names_of(measure: Measure) -> frozenset[str] | None:
     return None if isinstance(measure, bool) else frozenset(measure)
 
 
-DATA = "data"  # where the data of a target travel, beside the knobs
-
-
 def _own(group: str, entry, knobs: Mapping[str, Any]) -> dict[str, Any]:
     return {knob.name: knobs[f"{group}.{knob.name}"] for knob in entry.knobs}
 
 
-def arguments_of(knobs: Knobs) -> dict[str, Any]:
-    """Return what a compiled program takes as `knobs`: all of them by full name, and the data of the target."""
-    entry = TARGETS[knobs.spec.target]
-    data = {DATA: data_of(entry, Options(knobs.spec.options_of("target")))} if entry.facts.data else {}
-    return {**knobs.traced, **data}
+def guide_of(spec: Spec, knobs: Mapping[str, Any], mask=None) -> Guide:
+    """Return the guide of a spec and traced knobs. The arguments are those of `problem_of`."""
+    entry = GUIDES[spec.guide]
+    return entry.make(spec.dim, mask, **spec.options_of("guide"), **_own("guide", entry, knobs))
 
 
-def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> Problem:
+def problem_of(
+    spec: Spec, knobs: Mapping[str, Any], data: Any = None, target: Target | None = None, mask=None
+) -> Problem:
     """Return the problem of a spec and traced knobs.
 
     Args:
         spec: the static choices.
-        target: the spec's target with default knobs.
-        knobs: full name -> traced value, all of them, and the data; see `arguments_of`.
+        knobs: full name -> traced value, all of them; see `Knobs.traced`.
+        data: of the target, if they are an argument of a program; None: those on the device.
+        target: another target than the spec's, which has no knobs and no data; or None.
         mask: see `problem.Problem`.
     """
-    target_entry, guide_entry = TARGETS[spec.target], GUIDES[spec.guide]
-    if target_entry.knobs or target_entry.facts.data:
-        own = _own("target", target_entry, knobs)
-        if target_entry.facts.data:
-            own["data"] = knobs[DATA]
-        target = target_entry.make(target.dim, **spec.options_of("target"), **own)
-    of_guide = spec.options_of("guide")
-    guide: Guide = guide_entry.make(target.dim, mask, **of_guide, **_own("guide", guide_entry, knobs))
+    target = target_at(spec, knobs, data) if target is None else target
+    guide = guide_of(spec, knobs, mask)
 
     def start(key, n):
         shift = knobs["init.shift"] * jnp.eye(1, target.dim)
@@ -82,20 +74,20 @@ def problem_of(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) 
         factor=knobs["bandwidth.factor"],
         step_size=knobs["method.step_size"],
         start=start,
-        size=partial(guide_entry.facts.size, **of_guide),
+        size=partial(GUIDES[spec.guide].facts.size, **spec.options_of("guide")),
         mask=mask,
         optimize=OPTIMIZERS[spec.optimizer].make,
     )
 
 
-def assemble(spec: Spec, target: Target, knobs: Mapping[str, Any], mask=None) -> tuple[Problem, Method]:
+def assemble(spec: Spec, knobs: Mapping[str, Any], data: Any = None, **others: Any) -> tuple[Problem, Method]:
     """Return the problem of `problem_of`, and the spec's method for it."""
-    problem, entry = problem_of(spec, target, knobs, mask), METHODS[spec.method]
+    problem, entry = problem_of(spec, knobs, data, **others), METHODS[spec.method]
     return problem, entry.make(problem, **spec.options_of("method"), **_own("method", entry, knobs))
 
 
 class CompiledDiagnostics:
-    """Compiled diagnostics of a problem: (state, knobs, forces) -> {diagnostic name: number}.
+    """Compiled diagnostics of a problem: (state, knobs, data, forces) -> {diagnostic name: number}.
 
     They are half or more of what a spec has to compile. They do not depend on its method, so all methods share one
     object: see `diagnostics_of`. Diagnostics must not use `problem.optimizer`: the program is shared between methods
@@ -103,27 +95,28 @@ class CompiledDiagnostics:
     """
 
     def __init__(self, spec: Spec, which: tuple[str, ...]):
-        self._spec, self._target = spec, target_of(spec)  # before tracing: the target may have to be built
+        target_of(spec)  # before tracing: the target may have to be built
+        self._spec = spec
         self._which = which
         own = {name for name in spec.knobs() if not name.startswith("method.")}
-        self._names = {knob.name for knob in COMMON} | own | {DATA}
+        self._names = {knob.name for knob in COMMON} | own
         proxy = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
         self._program = jax.jit(partial(CompiledDiagnostics._evaluate, proxy))
         self._preparing = threading.Lock()
 
-    def prepare(self, state: State, knobs: Mapping[str, np.ndarray]) -> None:
+    def prepare(self, state: State, knobs: Mapping[str, np.ndarray], data: Any) -> None:
         """Compile the program, unless that is done. `state` may be any state of the right size."""
         with self._preparing:
-            self(state, knobs, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
+            self(state, knobs, data, Forces(jnp.zeros_like(state.particles), jnp.zeros_like(state.particles)))
 
-    def __call__(self, state: State, knobs: Mapping[str, np.ndarray], forces: Forces) -> dict[str, float]:
+    def __call__(self, state: State, knobs: Mapping[str, np.ndarray], data: Any, forces: Forces) -> dict[str, float]:
         knobs = {name: value for name, value in knobs.items() if name in self._names}
         with jax.default_matmul_precision("highest"):
-            values = self._program(state._replace(memory=()), knobs, forces)
+            values = self._program(state._replace(memory=()), knobs, data, forces)
         return dict(zip(self._which, np.asarray(values).tolist()))
 
-    def _evaluate(self, state: State, knobs, forces: Forces):
-        problem = problem_of(self._spec, self._target, knobs)
+    def _evaluate(self, state: State, knobs, data, forces: Forces):
+        problem = problem_of(self._spec, knobs, data)
         return evaluate(problem, jax.random.fold_in(state.key, state.step), state, forces, self._which)
 
 

@@ -7,7 +7,9 @@ from typing import Any, Callable, Mapping
 import numpy as np
 
 from stein_core.contract.knobs import precision
+from stein_core.contract.spec import data_of
 from stein_core.contract.types import State
+from stein_core.runs.assembly import assemble
 
 
 class Edits:
@@ -34,7 +36,7 @@ class Edits:
             return leaf
 
         state = self._on_rows(forget, state, knobs)
-        state.particles[count] = self._init_particle(location, self._arguments(knobs))
+        state.particles[count] = self._init_particle(location, self._traced(knobs), data_of(self.spec))
         return state, {**knobs, "method.particles": count + 1}
 
     def remove(self, state: State, knobs: Mapping[str, Any], index: int) -> tuple[State, dict[str, Any]]:
@@ -54,7 +56,7 @@ class Edits:
 
     def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
         """Apply `function` to the particles, and to each array of the method's memory with one row per particle."""
-        _, method = self._assembled(self._arguments(knobs))
+        _, method = assemble(self.spec, self._traced(knobs))
         on_copy = lambda rows: function(np.array(rows))  # noqa: E731
         return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 

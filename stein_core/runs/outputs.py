@@ -12,16 +12,16 @@ import numpy as np
 from stein_core.base.bands import Band, band, coverage, disagreement, lppd  # noqa: F401  (earlier scripts import all here)
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.registry import TARGETS
-from stein_core.contract.spec import Spec, target_of
-from stein_core.runs.assembly import arguments_of, problem_of
+from stein_core.contract.spec import Spec, data_of, target_of
+from stein_core.runs.assembly import problem_of
 
 
 @lru_cache(maxsize=32)
 def _drawer(spec: Spec, entry, draws: int):
-    """Compile (particles, knobs, x, key) -> outputs (capacity * draws, k, c) and which particles count."""
+    """Compile (particles, knobs, data, x, key) -> outputs (capacity * draws, k, c) and which particles count."""
 
-    def values(particles, knobs, x, key):
-        problem = problem_of(spec, target_of(spec), knobs)
+    def values(particles, knobs, data, x, key):
+        problem = problem_of(spec, knobs, data)
         count = 1 if problem.guide.log_density is None else draws
         eps = problem.draw(key, (spec.capacity, count))
         theta = jax.vmap(jax.vmap(problem.guide.sample, (None, 0)))(particles, eps)
@@ -54,8 +54,8 @@ def outputs_at(
         raise ValueError(f"target {spec.target!r} has no regression function; allowed: for example 'wave'.")
     draw = _drawer(spec, TARGETS[spec.target], draws)
     with jax.default_matmul_precision("highest"):
-        arguments = arguments_of(knobs_of(spec, knobs))
-        values, active = draw(particles, arguments, jnp.asarray(x, float), jax.random.PRNGKey(seed))
+        traced = knobs_of(spec, knobs).traced
+        values, active = draw(particles, traced, data_of(spec), jnp.asarray(x, float), jax.random.PRNGKey(seed))
     values = np.asarray(values)
     values = values.reshape(spec.capacity, -1, *values.shape[1:])
     return values[np.asarray(active)].reshape(-1, *values.shape[2:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import partial
 from typing import Any, Callable, Mapping
 
@@ -21,16 +22,15 @@ from stein_core.base.pieces import PIECE, rest_of_this_thread
 from stein_core.contract.knobs import precision
 from stein_core.contract.recipe import Knobs, knobs_of
 from stein_core.contract.registry import METHODS
-from stein_core.contract.spec import Spec, target_of
+from stein_core.contract.spec import Spec, data_of, target_of
 from stein_core.contract.types import Frame, State
 from stein_core.forces.guides import correlation
 from stein_core.runs.assembly import (
-    DATA,
     CompiledDiagnostics,
     Measure,
-    arguments_of,
     assemble,
     diagnostics_of,
+    guide_of,
     names_of,
 )
 from stein_core.runs.edits import Edits
@@ -57,10 +57,20 @@ class Stepper(Edits):
         own = weakref.proxy(self)  # a strong reference would make a cycle, which only garbage collection frees
         for name in ("_reset", "_advance", "_look", "_init_particle"):
             setattr(self, name, jax.jit(partial(getattr(Stepper, name), own)))
-        self._draw = jax.jit(partial(Stepper._draw, own), static_argnums=3)
+        self._draw = jax.jit(partial(Stepper._draw, own), static_argnums=4)
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._diagnostics: dict[Any, CompiledDiagnostics] = {}
         self._prepared: set[Any] = set()
+
+    def sharing(self, spec: Spec) -> Stepper:
+        """Return a Stepper of another spec that has the programs of this one.
+
+        Args:
+            spec: it may differ in the data of its target only; see `target.movable`.
+        """
+        other = copy(self)
+        other.spec, other.target, other._first = spec, target_of(spec), self  # to which the programs refer, weakly
+        return other
 
     def prepare(self, look: bool = True, measure: Measure = True, before: Callable[[], None] = lambda: None) -> bool:
         """Compile the programs of this Stepper that are not compiled yet.
@@ -82,12 +92,12 @@ class Stepper(Edits):
         if rest := rest_of_this_thread():  # which ends here if nobody waits for the program any more
             rest()
         before()
-        state, knobs = self.reset(0, {}), self._arguments({})
+        state, knobs, data = self.reset(0, {}), self._traced({}), data_of(self.spec)
         work = {
             "advance": lambda: self.advance(state, {}, 0),
             "look": lambda: self.look(state, {}, False),
-            names_of(measure): lambda: self._measuring(measure).prepare(state, knobs),
-            "init_particle": lambda: self._init_particle(np.asarray(self.target.center, precision()), knobs),
+            names_of(measure): lambda: self._measuring(measure).prepare(state, knobs, data),
+            "init_particle": lambda: self._init_particle(np.asarray(self.target.center, precision()), knobs, data),
         }
         x64 = jax.config.jax_enable_x64  # of this thread
 
@@ -103,15 +113,12 @@ class Stepper(Edits):
 
     # ---- traced
 
-    def _assembled(self, knobs):
-        return assemble(self.spec, self.target, knobs)
-
-    def _reset(self, seed, knobs) -> State:
-        _, method = self._assembled(knobs)
+    def _reset(self, seed, knobs, data) -> State:
+        _, method = assemble(self.spec, knobs, data)
         return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
 
-    def _advance(self, state: State, knobs, steps) -> tuple[State, Any]:
-        _, method = self._assembled(knobs)
+    def _advance(self, state: State, knobs, data, steps) -> tuple[State, Any]:
+        _, method = assemble(self.spec, knobs, data)
 
         def go_on(carry):
             return (carry[0] < steps) & carry[2]
@@ -123,8 +130,8 @@ class Stepper(Edits):
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1:]
 
-    def _look(self, state: State, knobs) -> tuple[dict[str, Any], State | None]:
-        problem, method = self._assembled(knobs)
+    def _look(self, state: State, knobs, data) -> tuple[dict[str, Any], State | None]:
+        problem, method = assemble(self.spec, knobs, data)
         key = jax.random.fold_in(state.key, state.step)
         after, forces = method.step(key, state)
         seen = {
@@ -140,16 +147,16 @@ class Stepper(Edits):
         }
         return seen, after if self._wide else None
 
-    def _init_particle(self, location, knobs):
-        return self._assembled(knobs)[0].guide.init(location)
+    def _init_particle(self, location, knobs, data):
+        return assemble(self.spec, knobs, data)[0].guide.init(location)
 
-    def _draw(self, seed, state: State, knobs, n: int):
-        return self._assembled(knobs)[1].draw(jax.random.PRNGKey(seed), state, n)
+    def _draw(self, seed, state: State, knobs, data, n: int):
+        return assemble(self.spec, knobs, data)[1].draw(jax.random.PRNGKey(seed), state, n)
 
     # ---- host side
 
-    def _arguments(self, knobs: Mapping[str, Any]) -> dict[str, Any]:
-        return arguments_of(self.knobs_of(knobs))
+    def _traced(self, knobs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return self.knobs_of(knobs).traced
 
     def knobs_of(self, knobs: Mapping[str, Any]) -> Knobs:
         """Return `knobs` as Knobs of this spec, checked once. Every method here takes these as they are.
@@ -162,12 +169,12 @@ class Stepper(Edits):
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
         """Return the state before the first step. The first particles of a seed are the same at every capacity."""
         with jax.default_matmul_precision("highest"):  # a GPU would round float32 matmuls to 10 bits
-            return self._reset(np.uint32(seed), self._arguments(knobs))
+            return self._reset(np.uint32(seed), self._traced(knobs), data_of(self.spec))
 
     def begin(self, seed: int, knobs: Mapping[str, Any]) -> Frame:
         """Return the first frame of a run, without forces and metrics. It needs no program but that of `reset`."""
         state = self.reset(seed, knobs)
-        guide = self._assembled(self._arguments(knobs))[0].guide
+        guide = guide_of(self.spec, self._traced(knobs))
         particles = np.asarray(state.particles)[: 1 if self._single else self._count(knobs)]
         locations, scales = np.asarray(guide.location(particles)), np.asarray(guide.scale(particles))
         still = np.zeros_like(particles)
@@ -187,7 +194,7 @@ class Stepper(Edits):
         Returns:
             The last good state. Its `step` says where the run stopped.
         """
-        knobs, rest, piece = self._arguments(knobs), rest_of_this_thread(), 20
+        knobs, rest, piece = self._traced(knobs), rest_of_this_thread(), 20
         while rest and steps > piece:
             began, before = time.perf_counter(), state
             state, steps = self._on(state, knobs, piece), steps - piece
@@ -203,9 +210,10 @@ class Stepper(Edits):
     def _on(self, state: State, knobs: dict[str, np.ndarray], steps: int) -> State:
         if not self._wide:
             with jax.default_matmul_precision("highest"):
-                after, finite = self._advance(state, knobs, np.int32(steps))
+                data = data_of(self.spec)
+                after, finite = self._advance(state, knobs, data, np.int32(steps))
                 if not finite:  # repeat all steps but the last: cheaper than to keep the state before every step
-                    after, _ = self._advance(state, knobs, np.int32(int(after.step) - int(state.step) - 1))
+                    after, _ = self._advance(state, knobs, data, np.int32(int(after.step) - int(state.step) - 1))
                 return after
         for _ in range(steps):
             ahead = self._ahead
@@ -224,9 +232,9 @@ class Stepper(Edits):
             knobs: knob values.
             measure: names of the diagnostics, or True for all. They can cost more than the step.
         """
-        knobs = self._arguments(knobs)
+        knobs = self._traced(knobs)
         seen = self._step_ahead(state, knobs)[0]
-        metrics = self._measuring(measure)(state, knobs, seen["forces"]) if measure else {}
+        metrics = self._measuring(measure)(state, knobs, data_of(self.spec), seen["forces"]) if measure else {}
         seen = jax.device_get(seen)
         rows = slice(0, int(seen["m"]))
         arrays = {k: seen[k][rows] for k in ("particles", "locations", "scales", "correlation")}
@@ -245,7 +253,7 @@ class Stepper(Edits):
             some = ", ".join(entry.name for entry in METHODS.entries() if entry.facts.sampler)
             raise ValueError(f"method {self.spec.method!r} is no sampler; allowed: {some}.")
         with jax.default_matmul_precision("highest"):
-            return np.asarray(self._draw(np.uint32(seed), state, self._arguments(knobs), n))
+            return np.asarray(self._draw(np.uint32(seed), state, self._traced(knobs), data_of(self.spec), n))
 
     def _measuring(self, measure: Measure) -> CompiledDiagnostics:
         names = names_of(measure)
@@ -256,15 +264,15 @@ class Stepper(Edits):
     def _step_ahead(self, state: State, knobs: dict[str, np.ndarray]) -> tuple[dict[str, Any], tuple]:
         """Return the view of a state, and (state, knobs, whether the next step is finite, the next state)."""
         with jax.default_matmul_precision("highest"):
-            seen, after = self._look(state, knobs)
+            seen, after = self._look(state, knobs, data_of(self.spec))
         ahead = state, knobs, seen["finite"], after
         self._ahead = ahead if self._wide else None
         return seen, ahead
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether the knobs are equal. The data of a target do not change."""
-    return all(np.array_equal(one[name], value) for name, value in other.items() if name != DATA)
+    """Return whether the knobs are equal."""
+    return all(np.array_equal(one[name], value) for name, value in other.items())
 
 
 def is_finite(state: State):

@@ -21,9 +21,9 @@ import numpy as np
 from stein_core.contract.knobs import Knob, precision
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import GUIDES, METHODS, TARGETS
-from stein_core.contract.spec import Spec, target_of
+from stein_core.contract.spec import Spec, data_of, target_of
 from stein_core.contract.types import State
-from stein_core.runs.assembly import DATA, arguments_of, assemble, registry_version
+from stein_core.runs.assembly import assemble, registry_version
 from stein_core.runs.cache import make_room
 from stein_core.runs.diagnostics import DIAGNOSTICS, evaluate
 from stein_core.runs.memory import check_memory
@@ -118,8 +118,8 @@ def _compiled(program: tuple, entries: tuple, count: int):
 
     def build(knobs, d, data):
         mask = (jnp.arange(dim) < d).astype(float) if target_entry.facts.pads else None
-        target = whole if mask is None else target_entry.make(dim, mask)
-        each = [assemble(spec, target, {**fixed, **knobs, DATA: data}, mask) for spec in specs]
+        target = None if mask is None else target_entry.make(dim, mask)
+        each = [assemble(spec, {**fixed, **knobs}, data, target=target, mask=mask) for spec in specs]
         problem, steps = each[0][0], [method.step for _, method in each]
 
         def step(key, state):
@@ -212,7 +212,7 @@ def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
     knobs["method"] = np.int32([stacked(r.spec).index(r.spec.method) for r in recipes])
     d = np.asarray([recipe.spec.dim for recipe in recipes], precision())
     limits = np.int32(least), np.full(len(recipes), facts[0].rounds or stop.most, np.int32)
-    return np.uint32([recipe.seed for recipe in recipes]), knobs, d, limits, arguments_of(recipes[0].knobs).get(DATA)
+    return np.uint32([recipe.seed for recipe in recipes]), knobs, d, limits, data_of(spec)
 
 
 def run_batch(

@@ -9,7 +9,7 @@ from scipy.stats import mannwhitneyu
 
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import GUIDES, TARGETS
-from stein_core.contract.spec import Options, Spec, data_of
+from stein_core.contract.spec import Spec, data_of
 from stein_core.papers.published import published
 from stein_core.papers.tables.predictions import log_mean_exp, normal_log_density, outputs_of, rmse
 from stein_core.papers.tables.table import A_STEP, TABLES, Cell, Claim
@@ -96,8 +96,7 @@ def draws_of(cell: Cell, spec: Spec) -> tuple[np.ndarray, int]:
     name, recipe = cell.column.split(", ")[0], recipe_of(cell)
     if recipe is None:
         options = spec.options_of("target")
-        data = data_of(TARGETS["uci"], Options(options))
-        target = TARGETS["uci"].make(spec.dim, data=data, split=cell.seed, batch=None, **options)
+        target = TARGETS["uci"].make(spec.dim, data=data_of(spec), split=cell.seed, batch=None, **options)
         return nuts(target, cell.seed, depth=DEPTH).reshape(-1, spec.dim)[::8], 1
     state = after(recipe, cell["steps"])
     if int(state.step) < cell["steps"]:

@@ -21,7 +21,7 @@ from stein_core.targets.own.recorded import Recorded
 BETTER = 0.8  # of the disagreement, below which other coordinates are taken
 
 
-def best_target(model: Callable, *args, seed: int = 0, **kwargs) -> Target:
+def best_target(model: Callable, *args, seed: int = 0, kwargs: dict | None = None, **keywords) -> Target:
     """Make the Target of a NumPyro model that particles fit best.
 
     If the mode is no place to start, a site with a location and a scale may be a funnel: its width depends on other
@@ -30,8 +30,9 @@ def best_target(model: Callable, *args, seed: int = 0, **kwargs) -> Target:
     from the density; see `disagreement`.
 
     Args:
-        model: a callable of NumPyro statements, called with (*args, **kwargs).
-        seed: as in `from_numpyro`.
+        model: a callable of NumPyro statements.
+        args, keywords: of the model.
+        seed, kwargs: as in `from_numpyro`.
 
     Returns:
         The Target of `from_numpyro`, or that of the decentred model. Its `note` then says so, and its sites have
@@ -43,15 +44,16 @@ def best_target(model: Callable, *args, seed: int = 0, **kwargs) -> Target:
     Raises:
         ValueError: as `from_numpyro` does.
     """
+    kwargs = {**keywords, **(kwargs or {})}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = from_numpyro(model, *args, seed=seed, **kwargs)
+        found = from_numpyro(model, *args, seed=seed, kwargs=kwargs)
         names = funnels(model, args, kwargs, seed) if found.note else ()
     if names:
         other = handlers.reparam(model, config=dict.fromkeys(names, LocScaleReparam(0.0)))
         with warnings.catch_warnings(record=True) as further:
             warnings.simplefilter("always")
-            decentred = from_numpyro(other, *args, seed=seed, **kwargs)
+            decentred = from_numpyro(other, *args, seed=seed, kwargs=kwargs)
         if disagreement(decentred, seed) < BETTER * disagreement(found, seed):
             each = ", ".join(names)
             said = f"The width of {each} depends on other sites. So (site - loc) / scale is fitted instead of {each}."

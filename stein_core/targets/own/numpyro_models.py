@@ -29,28 +29,30 @@ class ModelWarning(UserWarning):
     """A model was accepted, but its author may have meant something else."""
 
 
-def from_numpyro(model, *args, seed: int = 0, **kwargs) -> Target:
-    """Make a Target of a NumPyro model called with (*args, **kwargs): its log density, with the log-Jacobian.
+def from_numpyro(model, *args, seed: int = 0, kwargs: dict | None = None, **keywords) -> Target:
+    """Make a Target of a NumPyro model: its log density, with the log-Jacobian.
 
     theta is the model's latent sites, in alphabetical order, each mapped by `biject_to(support)` and flattened. Flat
     priors (`ImproperUniform`) and every continuous support that NUTS can sample are allowed.
-    `center` and `scale` only say where to start and to look. They are the mode and the standard deviations of Laplace's
-    approximation, found in float64 from several starts. If that is far from the density, they are the mean and the
-    standard deviations of a short run of NUTS, and `note` says so. `constrain` also returns the deterministic sites,
-    and takes one theta (d,) or many (n, d). Large arrays of the model are arguments of compiled programs.
+    `center` and `scale` say where to start. They are the mode and the standard deviations of Laplace's approximation,
+    found in float64 from several starts. If that is far from the density, they are the mean and the standard deviations
+    of a short run of NUTS, and `note` says so. `constrain` also returns the deterministic sites, and takes one theta
+    (d,) or many (n, d). Large arrays of the model are arguments of compiled programs.
 
     Args:
         model: a callable of NumPyro statements.
+        args, keywords: of the model.
         seed: of the starts, and of NUTS.
+        kwargs: further keyword arguments of the model, which may be called "seed" or "kwargs".
 
     Warns:
         ModelWarning: a start that is not the mode, or was found in float32; a model without an observed site.
 
     Raises:
-        ValueError: no latent site; a latent that is discrete, a Delta or on a support without a map to the reals; a
-            subsampled plate; a call for random numbers; a log density that is finite at no point that was tried.
+        ValueError: no latent site; one that is discrete, a Delta or on a support without a map to the reals; a
+            subsampled plate; a call for random numbers; a density that is finite at no point that was tried.
     """
-    target, sites = _from_numpyro(model, args, kwargs, seed)
+    target, sites = _from_numpyro(model, args, {**keywords, **(kwargs or {})}, seed)
     if not sites.observed:
         shapes = ", ".join(f"{name} {shape}" if shape else name for name, shape in sites.shapes.items())
         text = f"model {_name(model)!r} has no observed site; what it infers: {shapes}. Is a data argument missing?"
