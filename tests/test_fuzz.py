@@ -10,7 +10,6 @@ import io
 import json
 import os
 import sys
-import time
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -23,7 +22,7 @@ from app.pages.wave.setup import WaveSetup, read_points
 from app.stage.setup import Setup, all_knobs
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
-from stein_core.cli import bench, bench_posteriors, bench_samplers, commands, main as cli, posterior, recordings, tables
+from stein_core.cli import bench_posteriors, commands, main as cli, posterior, recordings, tables
 from stein_core.papers.recording import Recording, Shot
 from stein_core.papers.wave_nuts import load_reference
 from stein_core.sweep.store import Store
@@ -278,12 +277,6 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(recordings, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
     monkeypatch.setattr(cli, "end_with", lambda parent: None)  # it would end this process
     monkeypatch.setattr(sys, "stdin", io.StringIO("[{}]"))
-    monkeypatch.setattr(bench, "rates", lambda: {"flops": 1.0, "bytes": 1.0, "normals": 1.0})
-    monkeypatch.setattr(bench, "cases", lambda quick: [])
-    monkeypatch.setattr(bench, "machine", lambda: "")  # it reads /proc/cpuinfo
-    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed: its import opens files
-    for whose in ("ours", "theirs"):
-        monkeypatch.setattr(bench_samplers, whose, lambda statistic: lambda steps: time.sleep(1e-6))
     monkeypatch.setattr(cli, "single_thread_lapack", lambda: None)  # it reads /proc/self/maps
     return folder
 

@@ -36,9 +36,11 @@ FITS = {  # label -> method, knobs
 }
 
 
-def add_bench_posteriors(commands) -> None:
-    """Add the arguments of `bench posteriors`."""
-    bench = commands.add_parser("posteriors", help="fits and verdicts on posteriors of posteriordb")
+def add_bench(commands) -> None:
+    """Add the arguments of `bench`."""
+    what = commands.add_parser("bench", help="how right fits and verdicts are")
+    kinds = what.add_subparsers(dest="what", metavar="posteriors", required=True)
+    bench = kinds.add_parser("posteriors", help="fits and verdicts on posteriors of posteriordb")
     bench.add_argument("--only", metavar="NAME,...", help="some of them")
     bench.add_argument("--fits", metavar="LABEL,...", help="some of the fits")
     bench.add_argument("--no-nuts", action="store_true", help="leave out all that starts from draws of NUTS")

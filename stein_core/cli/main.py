@@ -34,7 +34,7 @@ from stein_core import (
 )
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import single_thread_lapack
-from stein_core.cli.bench import add_bench
+from stein_core.cli.bench_posteriors import add_bench
 from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
 from stein_core.cli.files import run_file
 from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt

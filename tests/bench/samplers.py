@@ -1,8 +1,8 @@
-"""`bench samplers`: a step of KSIVI on the waveform posterior beside the authors' formulation in PyTorch."""
+"""A step of KSIVI on the waveform posterior beside the authors' formulation in PyTorch (extra `bench`)."""
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 import statistics
 import time
@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
+import torch
 
-from stein_core.base.errors import short
-from stein_core.cli.commands import check_out
 from stein_core.contract.spec import Spec
 from stein_core.runs.runner import Stepper
 from stein_core.targets.data import downloads
@@ -20,14 +19,6 @@ from stein_core.targets.waveform import INPUTS
 
 BATCH, LATENT, WIDTH, STEP = 100, 10, 100, 1e-3
 START_SD = math.exp(-2.5)
-
-
-def add_bench_samplers(commands) -> None:
-    """Add the arguments of `bench samplers`."""
-    bench = commands.add_parser("samplers", help="KSIVI on the waveform posterior against PyTorch")
-    bench.add_argument("--json", metavar="FILE", help="write the row there")
-    bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
-    bench.set_defaults(act=run_bench_samplers)
 
 
 def ours(statistic: str) -> Callable[[int], None]:
@@ -89,26 +80,19 @@ def seconds(run: Callable[[int], None], steps: int) -> float:
     return (time.perf_counter() - began) / steps
 
 
-def run_bench_samplers(options) -> int:
-    """`bench samplers`: ms a step of both estimators, ours and PyTorch's, in turns."""
-    if options.pairs < 1:
-        raise ValueError(f"--pairs = {short(options.pairs)} is too small; allowed: 1 or more.")
-    if options.json:
-        check_out(options.json, "--json")
-    try:
-        import torch
-    except ImportError:
-        raise ValueError("bench samplers needs PyTorch; install it with: pip install 'steinlab[bench]'.") from None
-    rows = []
+def main() -> None:
+    """Print ms a step of both estimators, ours and PyTorch's, in turns."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
+    options = parser.parse_args()
     print(f"{'estimator':<10}{'ms/step':>9}{'PyTorch':>9}{'ratio':>7}   PyTorch {torch.__version__}")
     for statistic in ("u", "vanilla"):
         pair = ours(statistic), theirs(statistic)
         times = np.array([[seconds(pair[0], 200), seconds(pair[1], 50)] for _ in range(options.pairs)])
         mine, peer = 1e3 * np.median(times, axis=0)
         ratio = statistics.median((times[:, 1] / times[:, 0]).tolist())
-        rows.append({"estimator": statistic, "ms": mine, "pytorch_ms": peer, "ratio": ratio})
         print(f"{statistic:<10}{mine:>9.2f}{peer:>9.2f}{ratio:>6.1f}x", flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
-    return 0
+
+
+if __name__ == "__main__":
+    main()

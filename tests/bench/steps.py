@@ -1,4 +1,4 @@
-"""Speed against the peers and against the machine: `python -m stein_core bench`.
+"""Speed of a step against the peers and against the machine: `python tests/bench/steps.py` (extra `bench`).
 
 Ours and a peer take turns with the same target, particles, optimiser and number of draws, in float32, without compile
 time. A ratio is one pair's; the table has the medians. The floor of a step is the time of its matmuls and of the arrays
@@ -8,6 +8,7 @@ random numbers, at the rate of our own generator.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -20,14 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from cases import Case, cases
 
-from stein_core.base.errors import short
 from stein_core.base.machine import device_name
 from stein_core.base.noise import normal
-from stein_core.cli.bench_posteriors import add_bench_posteriors
-from stein_core.cli.bench_samplers import add_bench_samplers
-from stein_core.cli.cases import Case, cases
-from stein_core.cli.commands import check_out
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import target_of
@@ -110,6 +107,7 @@ def _looped(step, state) -> Callable[[int], None]:
             state = jax.block_until_ready(advance(state, steps))
 
     run(1)
+    run(1)  # the state that comes back may have other types than the first
     return run
 
 
@@ -228,30 +226,13 @@ def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dic
     return row
 
 
-def add_bench(commands) -> None:
-    """The arguments of `bench`."""
-    bench = commands.add_parser(
-        "bench", help="speed against BlackJAX, NumPyro and this machine's floor (extra `bench`)"
-    )
-    bench.add_argument("--quick", action="store_true", help="one case of each kind")
-    bench.add_argument("--json", metavar="FILE", help="write the whole table there")
-    bench.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
-    bench.set_defaults(act=run_bench)
-    more = bench.add_subparsers(dest="what", metavar="posteriors, samplers")
-    add_bench_posteriors(more)
-    add_bench_samplers(more)
-
-
-def run_bench(options) -> int:
-    """`bench`: the table of all cases, printed row by row."""
-    if options.pairs < 1:
-        raise ValueError(f"--pairs = {short(options.pairs)} is too small; allowed: 1 or more.")
-    if options.json:
-        check_out(options.json, "--json")
-    try:
-        import blackjax.vi.svgd  # noqa: F401
-    except ImportError:
-        raise ValueError("bench needs BlackJAX; install it with: pip install 'steinlab[bench]'.") from None
+def main(words: list[str] | None = None) -> None:
+    """Print the table of all cases row by row."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one case of each kind")
+    parser.add_argument("--json", metavar="FILE", help="write the whole table there")
+    parser.add_argument("--pairs", type=int, default=5, help="alternating runs of each pair; default 5")
+    options = parser.parse_args(words)
     rate = rates()
     print(
         f"{machine()}: {rate['flops'] / 1e9:.0f} Gflop/s, {rate['bytes'] / 1e9:.1f} GB/s, "
@@ -272,4 +253,7 @@ def run_bench(options) -> int:
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"machine": machine(), "rates": rate, "rows": rows}, file, indent=1)
-    return 0
+
+
+if __name__ == "__main__":
+    main()

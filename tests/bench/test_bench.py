@@ -2,13 +2,13 @@
 
 import json
 
+import cases
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import steps
 
-import stein_core.cli.main as cli
-from stein_core.cli import bench, cases
 from stein_core.contract.recipe import knobs_of
 from stein_core.runs.assembly import assemble
 
@@ -43,16 +43,16 @@ def test_the_floor_counts_the_matmuls_of_a_step(case):
 
 def test_a_floor_is_arithmetic_or_memory():
     case = cases.svgd_case(100, 50)
-    assert bench.floor(case, RATE) == pytest.approx(4 * case.touched / 1e10)
-    assert bench.floor(case, {**RATE, "bytes": 1e15}) == pytest.approx(case.matmul / 1e11)
+    assert steps.floor(case, RATE) == pytest.approx(4 * case.touched / 1e10)
+    assert steps.floor(case, {**RATE, "bytes": 1e15}) == pytest.approx(case.matmul / 1e11)
     case, fast = cases.smi_case(20, 50), {**RATE, "bytes": 1e15}
-    assert bench.floor(case, fast) == pytest.approx(case.matmul / 1e11)
-    assert bench.floor(case, fast, drawn=True) == pytest.approx(case.matmul / 1e11 + 20 * 10 * 50 / 1e8)
+    assert steps.floor(case, fast) == pytest.approx(case.matmul / 1e11)
+    assert steps.floor(case, fast, drawn=True) == pytest.approx(case.matmul / 1e11 + 20 * 10 * 50 / 1e8)
 
 
 def test_every_particle_and_draw_is_evaluated_once():
-    assert bench.evaluations(cases.svgd_case(6, 3)) == 6
-    assert bench.evaluations(cases.smi_case(4, 3)) == 40
+    assert steps.evaluations(cases.svgd_case(6, 3)) == 6
+    assert steps.evaluations(cases.smi_case(4, 3)) == 40
 
 
 def test_peers_multiply_as_exactly_as_ours():
@@ -63,7 +63,7 @@ def test_peers_multiply_as_exactly_as_ours():
         program["exact"] = jax.make_jaxpr(jnp.matmul)(x, x)
         return x
 
-    bench._looped(step, jnp.eye(2))
+    steps._looped(step, jnp.eye(2))
     assert "HIGHEST" in str(program["exact"])
 
 
@@ -78,12 +78,12 @@ def test_the_table(monkeypatch, tmp_path, capsys):
         run.cost = cost
         return run
 
-    monkeypatch.setattr(bench, "ours", lambda case: runner("ours", 1e-3))
-    monkeypatch.setattr(bench, "PEERS", {name: lambda case, name=name: runner(name, 3e-3) for name in bench.PEERS})
-    monkeypatch.setattr(bench, "_seconds", lambda run, least: run(1) or run.cost)
-    monkeypatch.setattr(bench, "rates", lambda: RATE)
-    monkeypatch.setattr(bench, "cases", lambda quick: [cases.svgd_case(4, 2)])
-    assert cli.main(["bench", "--pairs", "3", "--json", str(tmp_path / "table.json")]) == 0
+    monkeypatch.setattr(steps, "ours", lambda case: runner("ours", 1e-3))
+    monkeypatch.setattr(steps, "PEERS", {name: lambda case, name=name: runner(name, 3e-3) for name in steps.PEERS})
+    monkeypatch.setattr(steps, "_seconds", lambda run, least: run(1) or run.cost)
+    monkeypatch.setattr(steps, "rates", lambda: RATE)
+    monkeypatch.setattr(steps, "cases", lambda quick: [cases.svgd_case(4, 2)])
+    steps.main(["--pairs", "3", "--json", str(tmp_path / "table.json")])
     assert turns == ["ours", "blackjax"] * 3
     (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]
     assert row["ms"] == pytest.approx(1.0) and row["peers"]["blackjax"]["ratio"] == pytest.approx(3.0)
@@ -92,17 +92,9 @@ def test_the_table(monkeypatch, tmp_path, capsys):
 
 def test_seconds_per_step_of_a_long_enough_run(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(bench.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(steps.time, "perf_counter", lambda: clock[0])
 
     def run(steps):
         clock[0] += 0.01 + 0.001 * steps  # a start and a millisecond a step
 
-    assert bench._seconds(run, 2.0) == pytest.approx(0.001, rel=0.02)
-
-
-def test_bad_options(capsys, monkeypatch):
-    assert cli.main(["bench", "--pairs", "0"]) == 2
-    assert "--pairs = 0 is too small; allowed: 1 or more" in capsys.readouterr().err
-    monkeypatch.setattr(bench, "rates", lambda: pytest.fail("minutes are measured first"))
-    assert cli.main(["bench", "--json", "nowhere/table.json"]) == 2
-    assert "--json 'nowhere/table.json': there is no such folder" in capsys.readouterr().err
+    assert steps._seconds(run, 2.0) == pytest.approx(0.001, rel=0.02)

@@ -1,4 +1,4 @@
-"""What `python -m stein_core bench` compares: cases, each with the work that a step of it cannot do without."""
+"""What `steps.py` compares: cases, each with the work that a step of it cannot do without."""
 
 from __future__ import annotations
 
