@@ -201,7 +201,7 @@ def test_a_page_begins_to_train_once_it_is_built_and_before_a_browser_has_loaded
             page = shell.pages["wave"]
             assert not woken
             await asyncio.sleep(0.1)
-            assert woken == page.networks.sessions
+            assert woken == page.trainings.sessions
 
     finished(built())
 

@@ -6,7 +6,6 @@ const BATCH = 16 * 9;  // one path for 16 rows: fewer strokes than particles, no
 const LEFT = 46, RIGHT = 8, TOP = 32, BOTTOM = 44, ROW = 9, LEGEND = 28, TITLE = 30, CROWD = 500, CAP = 0.15, PALE = 5;
 const FEW = 8;  // guides that are drawn one by one; of more the mixture is drawn, too
 let unit = 1;  // 2 in lecture mode: text, lines and dots of twice the size
-const LECTURE_KEYS = {Escape: "p", ArrowLeft: "left"};  // of the pages that train networks
 const textOf = (size, family, weight = 400) => `${weight} ${size * unit}px ${family}`;
 
 function number(v) {

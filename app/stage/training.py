@@ -22,6 +22,8 @@ from stein_core import Spec, State, Stepper
 
 log = logging.getLogger(__name__)
 
+LONGEST_REST = 0.2  # seconds that a session which lets another go first rests at once
+
 Key = tuple[Spec, Hashable]  # of a program: its Spec and the rows of its data
 
 
@@ -65,6 +67,8 @@ class Training(Player):
         setup: what is trained: methods, steps, rows, spec(method) and what the run reads.
         streamer: gets every frame, packed.
         on_news: called from the worker with a dict of news: playing, status, alarm, step, steps_per_second.
+        row: of the stage.
+        first: another session, which goes first: while that one trains, this one rests half of the time.
     """
 
     advice = "Choose a smaller learning rate, then press Train from scratch."
@@ -75,9 +79,16 @@ class Training(Player):
     more = 3000  # steps that a change is answered with, once training had ended
     first_speed = 20  # steps between two frames, at most, until the page says another number
 
-    def __init__(self, setup, streamer: Streamer, on_news: Callable[[dict], None]):
+    def __init__(
+        self,
+        setup,
+        streamer: Streamer,
+        on_news: Callable[[dict], None],
+        row: int = 0,
+        first: Training | None = None,
+    ):
         super().__init__(streamer, on_news)
-        self._setup = setup
+        self._setup, self._row, self._first = setup, row, first
         self._playing = self._dirty = True
         self._programs: dict[Key, Stepper] = {}
         self._refused: set[Key] = set()  # would not compile, and are not tried again until the page asks
@@ -147,6 +158,11 @@ class Training(Player):
         self._put(self._apply, setup)
 
     @property
+    def training(self) -> bool:
+        """Whether it computes."""
+        return self._awake and self._playing and not self._closed
+
+    @property
     def paused_at(self) -> int:
         """The step that a link says: 0 while it plays."""
         return 0 if self._playing else self._run.clock
@@ -170,7 +186,10 @@ class Training(Player):
         return self.slice, min(self._stop, run.shown + min(self._speed, self._most())) - run.clock
 
     def _advance(self, move: Callable[[int], list[str]], steps: int):
+        started = time.monotonic()
         super()._advance(move, steps)
+        if self._first and self._first.training:
+            time.sleep(min(time.monotonic() - started, LONGEST_REST))
         if all(own.diverged for own in self._run.live.values()):
             self._pause(f"Every method has diverged. {self.advice}")
         elif self._playing and self._run.clock >= self._stop and not self._run.lagging:

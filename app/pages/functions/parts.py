@@ -14,7 +14,6 @@ from app.stage.training import Snapshot
 from app.ui.colours import GREY, looks_of
 from stein_core import METHODS
 
-OWN = "Your own settings"
 GAP = ((2.7, 0.0), (3.1, 0.0), (3.5, 0.0), (3.9, 0.0), (4.3, 0.0))
 PRESETS = [
     {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from app.pages.functions.seen import Line, Ring, exact, look
 from app.pages.functions.setup import STEPS, FunctionSetup
 from app.pages.functions.stage import pack
 from app.server.background import Threads
-from app.server.streaming import Streamer
 from app.stage.run import MethodRun
 from app.stage.training import Training
 from stein_core import METHODS, Spec, Stepper, compile
@@ -27,8 +25,8 @@ class FunctionSession(Training):
 
     compilers, slice, more = COMPILERS, 0.008, 2000
 
-    def __init__(self, setup: FunctionSetup, streamer: Streamer, on_news: Callable[[dict], None]):
-        super().__init__(setup, streamer, on_news)
+    def __init__(self, *what, **how):
+        super().__init__(*what, **how)
         self._forces: dict[str, tuple[float, tuple[float, float]]] = {}  # when they were measured, and their sizes
 
     def _end(self) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import panel_material_ui as pmui
 
-from app.pages.wave.parts import CHOICE, OWN, PRESETS
-from app.pages.wave.setup import MOST, PAPER, WaveSetup, all_knobs, label_of, read_points, shown, used_by
-from app.ui.groups import CHOOSE, Fold, dots, group
-from app.ui.job_bar import BUTTON, TEXT
-from app.ui.knob_widgets import WIDTH, NumberField, set_value, widget
+from app.pages.wave.parts import PRESETS
+from app.pages.wave.setup import PAPER, WaveSetup, read_points, used_by
+from app.stage.training_controls import TrainingControls
+from app.ui.groups import CHOOSE, Fold, group
+from app.ui.job_bar import BUTTON
+from app.ui.knob_widgets import WIDTH, NumberField
 from app.ui.upload import LONGEST, Upload
 from stein_core.targets.wave import WIDTHS
 
@@ -31,32 +31,21 @@ START = ("init.spread", "guide.width")
 STEP = "method.step_size"
 
 
-class Controls:
+class Controls(TrainingControls):
     """Hold the widgets.
 
-    Attributes:
-        sidebar: their groups.
-        at: index of the preset that is shown, or -1.
-        sentence: what to see with the present settings, or "".
-
     Args:
-        on_change: on_change(**fields) is called with the fields that the user has changed.
+        on_change: see `TrainingControls`.
         on_refused: on_refused(sentence) is called if a text or file gives no points.
     """
 
+    setups, presets, words, first = WaveSetup, PRESETS, WORDS, (*REPULSION, *MODEL, *START, STEP)
+    carried = ("width", "methods", "draws", "seed", "probability", "noisy", "knobs", "two")
+    plain = {"steps": 0, "below": 0, "seed": 0, "data": PAPER}
+
     def __init__(self, on_change: Callable[..., Any], on_refused: Callable[[str], None]):
-        self.on_refused, self.quiet = on_refused, False
-
-        def moved(**change):
-            if not self.quiet:
-                on_change(**change)
-
-        self.setup, self.at, self.sentence, self.moved = WaveSetup(), -1, "", moved
-        self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
-        self.preset.param.watch(lambda event: self._preset(event.new), "value")
-        self.methods = pmui.MultiChoice(
-            label="Methods", options={label_of(name): name for name in shown()}, solid=False, **WIDTH
-        )
+        super().__init__(on_change)
+        self.on_refused = on_refused
         self.two = pmui.RadioButtonGroup(
             options={"one width": False, "two rows: h = 5, 100": True},
             size="small",
@@ -66,19 +55,10 @@ class Controls:
         )
         self.width = pmui.IntSlider(label="Width h of both layers", start=WIDTHS[0], end=WIDTHS[-1], **WIDTH)
         self.draws = NumberField("ELBO draws per particle and step", start=1, end=1000)
-        self.methods.param.watch(lambda event: moved(methods=tuple(event.new)), "value")
-        self.two.param.watch(lambda event: moved(two=event.new), "value")
-        self.width.param.watch(lambda event: moved(width=event.new), "value_throttled")
-        self.draws.param.watch(lambda event: moved(draws=event.new), "value")
-        self.knobs = {
-            name: widget(all_knobs()[name], self.turn)
-            for name in dict.fromkeys((*REPULSION, *MODEL, *START, STEP, *all_knobs()))
-        }
-        for name, label in WORDS.items():
-            self.knobs[name].label = label
-        self.knobs["method.particles"].end = MOST
-        rates = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
-        self.knobs[STEP].options = rates
+        self.two.param.watch(lambda event: self.moved(two=event.new), "value")
+        self.width.param.watch(lambda event: self.moved(width=event.new), "value_throttled")
+        self.draws.param.watch(lambda event: self.moved(draws=event.new), "value")
+        self.knobs[STEP].options = [float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 1, 81)]
         self.text = pmui.TextAreaInput(
             label="Other data, as text",
             placeholder="x, y\n0.4, 2.5\n0.9, 1.0",
@@ -90,33 +70,27 @@ class Controls:
         self.use = pmui.Button(
             label="Use these points",
             variant="outlined",
-            on_click=lambda event: self._read(self.text.value, moved),
+            on_click=lambda event: self._read(self.text.value),
             **BUTTON,
         )
-        self.file = Upload(lambda content: self._read(content, moved), on_refused, label="CSV file", **WIDTH)
+        self.file = Upload(self._read, on_refused, label="CSV file", **WIDTH)
         self.band = pmui.IntSlider(label="probability of the band, %", start=5, end=99, **WIDTH)
         self.noisy = pmui.Switch(label="band of a new observation y, not of f", margin=(4, 12))
-        self.reset_data = pmui.Button(
-            label="Reset data", icon="restore", on_click=lambda event: moved(data=PAPER), **TEXT
-        )
         self._group()
-        self.band.param.watch(lambda event: moved(probability=event.new / 100), "value")
-        self.noisy.param.watch(lambda event: moved(noisy=event.new), "value")
+        self.band.param.watch(lambda event: self.moved(probability=event.new / 100), "value")
+        self.noisy.param.watch(lambda event: self.moved(noisy=event.new), "value")
 
     def _group(self):
         """Put the widgets into groups: what a student moves first is open."""
 
-        def knobs(names):
-            return [self.knobs[name] for name in names]
-
         rest = [name for name in self.knobs if name not in (*REPULSION, *MODEL, *START, STEP)]
-        self.repulsion = group("Repulsion", *knobs(REPULSION))
+        self.repulsion = group("Repulsion", *self.pick(REPULSION))
         self.folds = {
             "Band": Fold("Band", self.band, self.noisy),
-            "Model": Fold("Model", *knobs(MODEL)),
+            "Model": Fold("Model", *self.pick(MODEL)),
             "Optimiser": Fold("Optimiser", self.knobs[STEP], self.draws),
-            "Start": Fold("Start", *knobs(START)),
-            "Advanced": Fold("Advanced", *knobs(rest)),
+            "Start": Fold("Start", *self.pick(START)),
+            "Advanced": Fold("Advanced", *self.pick(rest)),
             "Your own data": Fold("Your own data", self.text, self.use, self.file),
         }
         self.sidebar = [
@@ -145,46 +119,19 @@ class Controls:
         for name, text in said.items():
             self.folds[name].say(text)
 
-    def show(self, setup: WaveSetup) -> None:
-        """Set the widgets to a setup, without calling `on_change`."""
-        self.setup, self.quiet = setup, True
-        try:
-            self.methods.value, self.two.value = list(setup.methods), setup.two
-            self.width.param.update(value=setup.width, visible=not setup.two)
-            self.band.value, self.noisy.value = round(100 * setup.probability), setup.noisy
-            used = {name for method in setup.methods for name in used_by(method)}
-            self.draws.param.update(value=setup.draws, visible="guide.width" in used)
-            for name, made in self.knobs.items():
-                made.visible = name in used
-                set_value(made, all_knobs()[name], setup.value(name))
-            self.methods.sx = dots(setup.methods)
-            self.repulsion.visible = any(made.visible for made in self.repulsion[1:])
-            self.folds["Advanced"].visible = any(made.visible for made in self.folds["Advanced"].body)
-            self._say(setup)
-            self.reset_data.disabled = setup.data == PAPER
-            plain = replace(setup, steps=0, below=0, seed=0, data=PAPER)
-            self.at = next((i for i, preset in enumerate(PRESETS) if preset["setup"] == plain), -1)
-            self.preset.value = OWN if self.at < 0 else PRESETS[self.at]["name"]
-            self.sentence = "" if self.at < 0 else PRESETS[self.at]["text"]
-        finally:
-            self.quiet = False
+    def used(self, setup: WaveSetup) -> set[str]:
+        return {name for method in setup.methods for name in used_by(method)}
 
-    def turn(self, name: str, value: Any) -> None:
-        """Change a knob."""
-        self.moved(knobs={**self.setup.knobs, name: value})
+    def set(self, setup: WaveSetup, used: set[str]) -> None:
+        self.two.value = setup.two
+        self.width.param.update(value=setup.width, visible=not setup.two)
+        self.band.value, self.noisy.value = round(100 * setup.probability), setup.noisy
+        self.draws.param.update(value=setup.draws, visible="guide.width" in used)
+        self.repulsion.visible = any(made.visible for made in self.repulsion[1:])
+        self.folds["Advanced"].visible = any(made.visible for made in self.folds["Advanced"].body)
+        self._say(setup)
 
-    def go(self, stop: dict) -> list[str]:
-        """Open a stop of the tour."""
-        self._preset(stop["name"])
-        return []
-
-    def _preset(self, name: str):
-        found = [preset["setup"] for preset in PRESETS if preset["name"] == name]
-        if found:
-            fields = ("width", "methods", "draws", "seed", "probability", "noisy", "knobs", "two")
-            self.moved(**{field: getattr(found[0], field) for field in fields})
-
-    def _read(self, text: str | bytes, moved):
+    def _read(self, text: str | bytes):
         try:
             points = read_points(text)
         except ValueError as error:
@@ -192,4 +139,4 @@ class Controls:
             self.text.error_state |= isinstance(text, str)  # else it was a file
         else:
             self.text.error_state = False
-            moved(data=points)
+            self.moved(data=points)

@@ -11,15 +11,13 @@ import numpy as np
 
 from app.pages.wave.measures import Readout
 from app.pages.wave.nuts import AGREE, Compared
-from app.pages.wave.setup import STEPS, WaveSetup, label_of
+from app.pages.wave.setup import STEPS, WaveSetup
 from app.stage.training import Snapshot
 from app.ui.colours import GREY, Look, looks_of
-from app.ui.knob_widgets import SELECT
+from stein_core import METHODS
 from stein_core.targets.wave import GRID
 
 NUTS = Look(GREY, GREY, "x")
-CHOICE = SELECT
-OWN = "Your own settings"
 PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
@@ -126,7 +124,7 @@ def table(pictures: Sequence[Snapshot | None], nuts: Sequence[Compared | None]) 
             rows.append(
                 _row(
                     heads,
-                    label_of(name) + where,
+                    METHODS[name].label + where,
                     looks_of([name])[0],
                     seen.readout,
                     ratio,

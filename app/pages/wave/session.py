@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from app.pages.wave.measures import Evaluation, evaluate
@@ -12,42 +9,18 @@ from app.pages.wave.run import WaveRun, first_step
 from app.pages.wave.setup import STEPS, WaveSetup, effort
 from app.pages.wave.stage import pack
 from app.server.background import Threads
-from app.server.streaming import Streamer
 from app.stage.run import MethodRun
 from app.stage.training import Training
 from stein_core import Spec, Stepper, compile
 
 INTERVAL = 0.12  # seconds between two frames
-LONGEST_REST = 0.2  # seconds that one which lets another go first rests at once
 COMPILERS = Threads(2, "compile-wave")
 
 
 class WaveSession(Training):
-    """A WaveSetup in training. The run that ships begins at its last step. Another width or seed starts from scratch.
-
-    Args:
-        setup, streamer, on_news: see `Training`.
-        row: of the stage.
-        first: another session, which goes first: while that one trains, this one rests half of the time.
-    """
+    """A WaveSetup in training. The shipped run begins at its last step. Another width or seed starts from scratch."""
 
     compilers, first_speed = COMPILERS, 100
-
-    def __init__(
-        self,
-        setup: WaveSetup,
-        streamer: Streamer,
-        on_news: Callable[[dict], None],
-        row: int = 0,
-        first: WaveSession | None = None,
-    ):
-        super().__init__(setup, streamer, on_news)
-        self._row, self._first = row, first
-
-    @property
-    def training(self) -> bool:
-        """Whether it computes."""
-        return self._awake and self._playing and not self._closed
 
     def _new_run(self, step: int) -> WaveRun:
         return WaveRun(self._setup, step)
@@ -65,12 +38,6 @@ class WaveSession(Training):
 
     def _interval(self) -> float:
         return INTERVAL
-
-    def _advance(self, move: Callable[[int], list[str]], steps: int):
-        started = time.monotonic()
-        super()._advance(move, steps)
-        if self._first and self._first.training:
-            time.sleep(min(time.monotonic() - started, LONGEST_REST))
 
     def _seen(self, own: MethodRun) -> Evaluation:
         rate = 1 / own.seconds if own.seconds else 0.0

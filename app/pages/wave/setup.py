@@ -6,28 +6,24 @@ import csv
 import math
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Mapping
 
 from app.server.limits import LIMITS
+from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points
 from app.ui import link
 from app.ui.upload import LONGEST
-from stein_core import GUIDES, METHODS, Knob, Recipe, Spec
-from stein_core.base.errors import unknown
+from stein_core import GUIDES, METHODS, Knob, Spec
 from stein_core.contract.knobs import ROWS
 from stein_core.targets.wave import KNOBS, WIDTHS, dim_of
 
-CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there
-MOST_STEPS = 100_000
-LINKED = 200  # points that fit a link
 DATA = next(knob for knob in KNOBS if knob.name == "data")
 PAPER = DATA.default
 TWO_ROWS = (5, 100)  # widths of the networks that are shown together, the paper's
 FEW_DRAWS = 10  # of the second one's ELBO at most: it is not to take the time of the first
 OWN_DEFAULTS = {"method.particles": 5, "method.step_size": 1e-3, "method.horizon": STEPS}
-
-Points = tuple[tuple[float, float], ...]
 
 
 def shown() -> tuple[str, ...]:
@@ -35,8 +31,35 @@ def shown() -> tuple[str, ...]:
     return tuple(e.name for e in sorted(METHODS.entries(), key=lambda e: e.facts.wave) if e.facts.wave)
 
 
+@cache
+def all_knobs() -> dict[str, Knob]:
+    """Return every knob of any method of the page but the data, by name."""
+    known: dict[str, Knob] = {}
+    for method in shown():
+        known |= Spec("wave", method=method, draws=1, capacity=2).knobs()
+    return {name: knob for name, knob in known.items() if name not in ("target.data", "init.shift")}
+
+
+def default_of(name: str) -> Any:
+    """Return the page's default of a knob: the paper's settings where the core's differ."""
+    return OWN_DEFAULTS.get(name, all_knobs()[name].default)
+
+
+def link_fields() -> tuple[link.Field, ...]:
+    """Return the table of a WaveSetup's link."""
+    return (
+        link.Field("methods", link.names),
+        link.switch("rows", "rows", ("1", "2"), attribute="two"),
+        *map(link.whole_number, ("width", "draws", "seed", "steps", "below")),
+        link.Field("band", attribute="probability"),
+        link.switch("of", "band of", ("f", "y"), attribute="noisy"),
+        *(link.Field(name, default=default_of(name)) for name in all_knobs()),
+        link.Field("data", lambda text: read_points(text.replace(";", "\n")), text_of_points),
+    )
+
+
 @dataclass(frozen=True)
-class WaveSetup:
+class WaveSetup(TrainingSetup):
     """Methods that are trained side by side on one data set.
 
     two: both networks of the paper, h = 5 and h = 100, one below the other, instead of one of any width. width: hidden
@@ -57,43 +80,28 @@ class WaveSetup:
     two: bool = False
     below: int = 0
 
-    changes = ()  # none comes with a link
+    most, from_start = MOST, MappingProxyType({"steps": 0, "below": 0})
+    shown, all_knobs, default_of, link_fields = map(staticmethod, (shown, all_knobs, default_of, link_fields))
 
     def __post_init__(self):
-        for name in self.methods:
-            if name not in shown():
-                raise unknown("method", name, shown())
-        if not self.methods:
-            raise ValueError("Methods: none is chosen; allowed: one or more.")
-        object.__setattr__(self, "methods", tuple(name for name in shown() if name in self.methods))
-        for name, low, high in (
-            ("width", WIDTHS[0], WIDTHS[-1]),
-            ("draws", 1, 1000),
-            ("steps", 0, MOST_STEPS),
-            ("below", 0, MOST_STEPS),
-        ):
-            object.__setattr__(self, name, Knob(name, low, low, high, "integer").check(getattr(self, name)))
-        if self.two:
-            object.__setattr__(self, "width", TWO_ROWS[0])
-        object.__setattr__(self, "probability", Knob("band", 0.9, 0.05, 0.99).check(self.probability))
-        object.__setattr__(self, "data", DATA.check(self.data))
-        known = all_knobs()
-        for name in self.knobs:
-            if name not in known:
-                raise unknown("knob", name, known)
-        knobs = {name: known[name].check(value) for name, value in self.knobs.items()}
-        object.__setattr__(self, "knobs", {name: value for name, value in knobs.items() if value != default_of(name)})
-        if self.particles > MOST:
-            raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {MOST}.")
+        steps = (0, MOST_STEPS)
+        self.check({"width": (WIDTHS[0], WIDTHS[-1]), "draws": (1, 1000), "steps": steps, "below": steps})
+        probability = Knob("band", 0.9, 0.05, 0.99).check(self.probability)
+        width = TWO_ROWS[0] if self.two else self.width
+        self.settle(width=width, probability=probability, data=DATA.check(self.data))
         for method in self.methods:
             self.recipe(method)
 
-    def value(self, name: str) -> Any:
-        """The present value of a knob."""
-        return self.knobs.get(name, default_of(name))
+    @property
+    def placed(self) -> dict[str, Points]:
+        return {"target.data": self.data}
+
+    @property
+    def has_usual_points(self) -> bool:
+        return self.data == PAPER
 
     def networks(self) -> tuple[WaveSetup, ...]:
-        """What each row of the page trains."""
+        """Return what each row of the page trains."""
         if not self.two:
             return (self,)
         second = {
@@ -104,45 +112,17 @@ class WaveSetup:
         return tuple(replace(self, two=False, below=0, **change) for change in ({}, second))
 
     @property
-    def particles(self) -> int:
-        return self.value("method.particles")
-
-    @property
     def rows(self) -> int:
-        """How many rows the data are padded to: another number is another program."""
+        """Return how many rows the data are padded to: another number is another program."""
         return next(size for size in ROWS if size >= len(self.data))
 
     def spec(self, method: str) -> Spec:
-        """The program of one method."""
-        capacity = next(size for size in CAPACITIES if size >= self.particles)
-        return Spec("wave", dim_of(self.width), method, draws=self.draws, capacity=capacity)
-
-    def present(self) -> dict[str, Any]:
-        """Every knob of the page by name, the data included."""
-        return {name: self.value(name) for name in all_knobs()} | {"target.data": self.data}
-
-    def knobs_of(self, method: str) -> dict[str, Any]:
-        """Every knob of one method by name, the data included."""
-        known = self.spec(method).knobs()
-        return {name: self.value(name) for name in known if name in all_knobs()} | {"target.data": self.data}
-
-    def recipe(self, method: str) -> Recipe:
-        """The run of one method from its start."""
-        return Recipe(self.spec(method), self.knobs_of(method), self.seed)
+        """Return the program of one method."""
+        return Spec("wave", dim_of(self.width), method, draws=self.draws, capacity=self.capacity)
 
     def posterior(self) -> tuple:
-        """What NUTS's answer depends on."""
+        """Return what NUTS's answer depends on."""
         return self.width, self.value("target.noise"), self.value("target.prior_scale"), self.data
-
-    def to_query(self) -> str:
-        """The link: only what differs from the page's default. Data beyond 200 points are left out."""
-        return link.write(link_fields(), self, WaveSetup())
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> tuple[WaveSetup, list[str]]:
-        """The setup of a link, and one sentence for everything in it that was wrong and left out."""
-        setup, problems = link.read(link_fields(), query, cls())
-        return setup, list(problems.values())
 
     def to_python(self, steps: tuple[int, ...]) -> str:
         """A script that trains every method of every row from the start with the present settings, for so many steps,
@@ -176,37 +156,6 @@ class WaveSetup:
         return "\n".join(lines)
 
 
-@cache
-def all_knobs() -> dict[str, Knob]:
-    """Every knob of any method of the page but the data, by name."""
-    known: dict[str, Knob] = {}
-    for method in shown():
-        known |= Spec("wave", method=method, draws=1, capacity=2).knobs()
-    return {name: knob for name, knob in known.items() if name not in ("target.data", "init.shift")}
-
-
-def link_fields() -> tuple[link.Field, ...]:
-    """The table of a WaveSetup's link."""
-    return (
-        link.Field("methods", link.names),
-        link.switch("rows", "rows", ("1", "2"), attribute="two"),
-        *map(link.whole_number, ("width", "draws", "seed", "steps", "below")),
-        link.Field("band", attribute="probability"),
-        link.switch("of", "band of", ("f", "y"), attribute="noisy"),
-        *(link.Field(name, default=default_of(name)) for name in all_knobs()),
-        link.Field("data", lambda text: read_points(text.replace(";", "\n")), _text_of_points),
-    )
-
-
-def _text_of_points(points: Points) -> str:
-    return ";".join(map(link.text_of, points)) if len(points) <= LINKED else ""
-
-
-def default_of(name: str) -> Any:
-    """The page's default of a knob: the paper's settings where the core's differ."""
-    return OWN_DEFAULTS.get(name, all_knobs()[name].default)
-
-
 def used_by(method: str) -> set[str]:
     """The knobs that make a difference to a method: one that climbs alone has no kernel."""
     names, facts = (
@@ -216,11 +165,6 @@ def used_by(method: str) -> set[str]:
     if "method.alpha" not in names:
         names = {name for name in names if name.split(".")[0] not in ("kernel", "bandwidth")}
     return names - {"method.particles"} if facts.single else names
-
-
-def label_of(method: str) -> str:
-    """A method's name on screen."""
-    return METHODS[method].label
 
 
 def effort(method: str) -> tuple[bool, bool]:

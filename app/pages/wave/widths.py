@@ -10,7 +10,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from app.pages.wave.setup import TWO_ROWS, label_of, shown
+from app.pages.wave.setup import TWO_ROWS, shown
 from app.server.folders import ASSETS
 from app.ui.colours import GREY, TICKS, darken, dress, looks_of, mapper
 from stein_core import METHODS
@@ -93,9 +93,9 @@ class Widths:
 
         for name, look in zip(shown(), looks_of(shown())):
             colour, _, marker = look
-            old = series(shipped.get(name, {}), colour, marker, 0.3, label_of(name))
+            old = series(shipped.get(name, {}), colour, marker, 0.3, METHODS[name].label)
             now = {dim: (width, 0.0) for dim, width in here.get(name, {}).items()}
-            new = series(now, colour, marker, 1.0, label_of(name))
+            new = series(now, colour, marker, 1.0, METHODS[name].label)
             joined = old or new
             lines["xs"].append(list(joined)), lines["ys"].append([mean for mean, _ in joined.values()])
             lines["colour"].append(colour)
@@ -154,10 +154,11 @@ def narrowing(rows: list[dict[str, Any]]) -> str:
         error = sd / len(found) ** 0.5
         narrows, widens = mean + 2 * error < 1, mean - 2 * error > 1
         words.append(
-            f"{label_of(method)} {mean:.2f} ± {sd:.2f} ({'narrows' if narrows else 'widens' if widens else 'stays'})"
+            f"{METHODS[method].label} {mean:.2f} ± {sd:.2f} "
+            f"({'narrows' if narrows else 'widens' if widens else 'stays'})"
         )
         if narrows != claim[method]:
-            differ.append(f"{label_of(method)}'s {'narrows' if narrows else 'does not'}")
+            differ.append(f"{METHODS[method].label}'s {'narrows' if narrows else 'does not'}")
     seeds = max(map(len, ratios.values()))
     said = "The SMI paper says that SVGD's and Annealed SVGD's bands narrow and SMI's does not"
     judged = f"**{said}; here {' and '.join(differ)}.**" if differ else f"{said}; our runs agree."

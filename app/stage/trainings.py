@@ -1,39 +1,45 @@
-"""The networks of page "1-D wave": a session trains each of them, on a row of the stage."""
+"""The rows of a training page: a session trains each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from app.pages.wave.session import WaveSession
-from app.pages.wave.setup import WaveSetup
 from app.server.streaming import Mailbox, Streamer
-from app.stage.training import Snapshot
+from app.stage.training import Snapshot, Training
 from stein_core import device_name
 
 
-class Networks:
-    """Train one network a row.
+class Trainings:
+    """Train one setup a row.
 
     Args:
+        kind: class of the sessions.
         send: takes the frames.
         post: (call), runs it on the event loop.
         loaded: the same, once a browser has the page.
         on_news: (row, news of its session), on the event loop.
 
     Attributes:
-        sessions: one a network.
+        sessions: one a row.
     """
 
-    def __init__(self, send: Callable, post: Callable, loaded: Callable, on_news: Callable[[int, dict], None]):
-        self.send, self.post, self.loaded, self.on_news = send, post, loaded, on_news
-        self.sessions: list[WaveSession] = []
+    def __init__(
+        self,
+        kind: type[Training],
+        send: Callable,
+        post: Callable,
+        loaded: Callable,
+        on_news: Callable[[int, dict], None],
+    ):
+        self.kind, self.send, self.post, self.loaded, self.on_news = kind, send, post, loaded, on_news
+        self.sessions: list[Training] = []
         self._streamers: list[Streamer] = []
         self._playing: dict[int, bool] = {}
         self._status: dict[int, str] = {}
         self._rates: dict[int, float] = {}
-        self._pace, self._shown = WaveSession.first_speed, False
+        self._pace, self._shown = None, False
 
-    def train(self, setups: list[WaveSetup]) -> None:
+    def train(self, setups: Sequence) -> None:
         """Train these, each in its row. What is the same as before goes on."""
         while len(self.sessions) > len(setups):
             self.sessions.pop().close()
@@ -46,14 +52,15 @@ class Networks:
             else:
                 self._add(row, setup)
 
-    def _add(self, row: int, setup: WaveSetup):
+    def _add(self, row: int, setup):
         streamer = Streamer(self.send, self.post)
         self._streamers.append(streamer)
         on_news = Mailbox(self.loaded, lambda news: streamer in self._streamers and self._take(row, news))
-        session = WaveSession(setup, streamer, on_news, row, self.sessions[0] if row else None)
+        session = self.kind(setup, streamer, on_news, row, self.sessions[0] if row else None)
         self.sessions.append(session)
         self._playing[row] = True
-        session.speed(self._pace)
+        if self._pace:
+            session.speed(self._pace)
         if self._shown:
             session.wake()
 
