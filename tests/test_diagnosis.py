@@ -562,7 +562,7 @@ def test_the_discrepancy_is_told_with_its_warning_and_never_judges():
     report = diagnose(x, scores=scores_of(x))
     found = report.findings["ksd"]
     assert not found.wrong and found.value > 0.1 and "proves nothing" in found.sentence and "KSD  –" in str(report)
-    assert "Kernel Stein discrepancy" in report.to_html()
+    assert "kernel Stein discrepancy" in report.to_html()
     points = Evidence(x, ("a", "b", "c"), scores_of(x), chains=0)  # no independent draws
     assert "bootstrap" not in CHECKS["ksd"].make(points).sentence and "bootstrap" in found.sentence
 

@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import replace
 from unittest.mock import Mock
@@ -36,6 +37,7 @@ from app.ui.colours import SPARE, Look, darken, looks_of, mapper
 from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 from stein_core.contract.spec import target_of
+from stein_core.runs import cache as steppers
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -73,6 +75,7 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
 
 @pytest.mark.long
 def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeypatch):
+    monkeypatch.setattr(steppers, "_steppers", OrderedDict())  # no other test has compiled what is chosen here
     d = desk(target="ring", methods=("svgd", "smi"))
     d.until(lambda: d.session.frames and d.frame.step > 1)
     release, compiled = threading.Event(), session.compile

@@ -57,7 +57,7 @@ def proper(seen: Evidence) -> Finding | None:
     return Finding(1, 0, 0.0, True, rays.said(seen.flat)) if seen.flat else None
 
 
-@CHECKS.register("spread", label="Spread", reference="-")
+@CHECKS.register("spread", label="Spread", reference="-", question=2)
 def spread(seen: Evidence) -> Finding | None:
     """Find coordinates and directions in which the draws do not vary."""
     unit = seen.draws.std(axis=0)
@@ -76,7 +76,7 @@ def spread(seen: Evidence) -> Finding | None:
     return None
 
 
-@CHECKS.register("location", label="Location", reference="Stein's identity E[s] = 0", needs=("usable",))
+@CHECKS.register("location", label="Location", reference="Stein's identity E[s] = 0", needs=("usable",), question=1)
 def location(seen: Evidence) -> Finding | None:
     """Are the draws where the density says? Compare their means with those that the scores imply, in sds.
 
@@ -103,7 +103,9 @@ def location(seen: Evidence) -> Finding | None:
     return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, shift.tolist())))
 
 
-@CHECKS.register("width", label="Width", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("usable",))
+@CHECKS.register(
+    "width", label="Width", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("usable",), question=2
+)
 def width(seen: Evidence) -> Finding | None:
     """Are the draws as wide as the density says? Compare their sds with those that the scores imply."""
     if seen.implied is None:
@@ -117,7 +119,9 @@ def width(seen: Evidence) -> Finding | None:
     return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
 
 
-@CHECKS.register("shape", label="Shape", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("usable",))
+@CHECKS.register(
+    "shape", label="Shape", reference="Stein's identity E[s (x - mean)^T] = -I", needs=("usable",), question=2
+)
 def shape(seen: Evidence) -> Finding | None:
     """Are the draws as wide as the density says in every direction? Judge the narrowest and the widest one."""
     if seen.d == 1 or spread(seen) is not None:
@@ -141,7 +145,9 @@ def shape(seen: Evidence) -> Finding | None:
     return Finding(value, 1.0, error / 2, any(wrong), text)
 
 
-@CHECKS.register("tails", label="Tails", reference="Oates et al. 2017; South et al. 2022", needs=("usable",))
+@CHECKS.register(
+    "tails", label="Tails", reference="Oates et al. 2017; South et al. 2022", needs=("usable",), question=2
+)
 def tails(seen: Evidence) -> Finding | None:
     """Do mean and sd still agree with the scores when test functions see tails and funnels?
 
@@ -172,7 +178,7 @@ def tails(seen: Evidence) -> Finding | None:
     return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each)
 
 
-@CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",))
+@CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",), question=2)
 def stein_trace(seen: Evidence) -> Finding:
     """r = -sum_l s_l . (x_l - mean) / ((n - 1) d): 1 for exact draws of any density, below 1 if they are too narrow.
 
@@ -199,7 +205,7 @@ def stein_trace(seen: Evidence) -> Finding:
     return Finding(r, 1.0, error, wrong, text, dict(zip(seen.names, each.tolist())))
 
 
-@CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("usable",))
+@CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("usable",), question=2)
 def curvature(seen: Evidence) -> Finding | None:
     """Say when the scores do not fall along some direction: several modes, or draws far from the posterior's mass."""
     if seen.implied is not None or seen.n < 2 * seen.d or seen.d > LARGEST or spread(seen) is not None:

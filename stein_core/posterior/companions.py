@@ -26,7 +26,7 @@ BLIND = (
 )
 
 
-@CHECKS.register("modes", label="Modes", reference="Gelfand & Dey 1994", needs=("modes", "log_p"))
+@CHECKS.register("modes", label="Modes", reference="Gelfand & Dey 1994", needs=("modes", "log_p"), question=2)
 def modes(seen: Evidence) -> Finding | None:
     """Are there draws at every mode that the search for the start has found, and as many as the density says?
 
@@ -121,7 +121,12 @@ def reference(seen: Evidence) -> Finding:
 
 
 @CHECKS.register(
-    "k_hat", label="Weights", reference="Vehtari et al. 2024", needs=("usable", "log_p", "log_q"), judges=False
+    "k_hat",
+    label="Weights",
+    reference="Vehtari et al. 2024",
+    needs=("usable", "log_p", "log_q"),
+    judges=False,
+    question=3,
 )
 def k_hat(seen: Evidence) -> Finding:
     """Do the weights agree? Pareto's k of log p - log q: below 0.7 they could correct the fit."""
@@ -135,7 +140,7 @@ def k_hat(seen: Evidence) -> Finding:
     return Finding(k, 0.0, 0.0, False, f"k = {k:.2f}, {side} {K_HAT}. It grows with the dimension, also for good fits.")
 
 
-@CHECKS.register("chains", label="Chains", reference="Vehtari et al. 2021", needs=("draws",))
+@CHECKS.register("chains", label="Chains", reference="Vehtari et al. 2021", needs=("draws",), question=3)
 def chains(seen: Evidence) -> Finding | None:
     """Do the chains agree? Rank-normalised R-hat, and the effective number of draws."""
     if seen.chains < 2:
@@ -146,7 +151,7 @@ def chains(seen: Evidence) -> Finding | None:
     return Finding(value, 1.0, 0.0, bool(value > R_HAT), text, dict(zip(seen.names, each.tolist())))
 
 
-@CHECKS.register("rest", label="At rest", reference="a force of zero", needs=("rest",), judges=False)
+@CHECKS.register("rest", label="At rest", reference="a force of zero", needs=("rest",), judges=False, question=4)
 def rest(seen: Evidence) -> Finding:
     """Say whether the particles have stopped: a run that still moves may become better, or worse."""
     if seen.noisy:
@@ -161,7 +166,7 @@ def rest(seen: Evidence) -> Finding:
     return Finding(seen.rest, 0.0, 0.0, False, f"The {left} attraction: {said}.")
 
 
-@CHECKS.register("coincident", label="Same place", reference="-")
+@CHECKS.register("coincident", label="Same place", reference="-", question=2, only_wrong=True)
 def coincident(seen: Evidence) -> Finding | None:
     """Count particles that have another at their place. They feel the same force, and so never part."""
     unit = seen.draws.std(axis=0)
@@ -173,7 +178,9 @@ def coincident(seen: Evidence) -> Finding | None:
     return Finding(twins, 0.0, 0.0, twins > SMALL * seen.n, text if twins else "No two particles are at one place.")
 
 
-@CHECKS.register("count", label="Count", reference="theory.simplex_variance", needs=("usable",), judges=False)
+@CHECKS.register(
+    "count", label="Count", reference="theory.simplex_variance", needs=("usable",), judges=False, question=4
+)
 def count(seen: Evidence) -> Finding | None:
     """Say which Stein trace the method's law gives, with these particles and with twice as many."""
     if not math.isfinite(seen.law):
@@ -183,7 +190,9 @@ def count(seen: Evidence) -> Finding | None:
     return Finding(seen.law, 1.0, 0.0, False, text + " Exact draws have 1.")
 
 
-@CHECKS.register("ksd", label="KSD", reference="Gorham & Mackey 2017, eq. 5", needs=("usable",), judges=False)
+@CHECKS.register(
+    "ksd", label="KSD", reference="Gorham & Mackey 2017, eq. 5", needs=("usable",), judges=False, question=4
+)
 def ksd(seen: Evidence) -> Finding | None:
     """Measure the kernel Stein discrepancy in units of the draws' sds. It never decides: see its warning."""
     unit = seen.draws.std(axis=0)
@@ -193,4 +202,5 @@ def ksd(seen: Evidence) -> Finding | None:
     rows = np.linspace(0, seen.n - 1, max(count, 2)).astype(int)
     value, p = discrepancy(seen.draws[rows] / unit, seen.scores[rows] * unit)
     chance = f" Of exact draws {p:.1%} have a larger one (wild bootstrap)." if seen.chains else ""
-    return Finding(value, 0.0, 0.0, False, f"{value:.3g} for {len(rows)} draws.{chance} {BLIND}")
+    text = f"The kernel Stein discrepancy of {len(rows)} draws is {value:.3g}.{chance} {BLIND}"
+    return Finding(value, 0.0, 0.0, False, text)

@@ -9,6 +9,7 @@ import numpy as np
 
 from stein_core.posterior.checks import NARROW, SHIFT, WIDE
 from stein_core.posterior.companions import K_HAT
+from stein_core.posterior.evidence import CHECKS
 
 CSS = """
 .answer section { border-top: 1px solid var(--mui-palette-line-main); padding: 14px 0 6px; }
@@ -84,6 +85,12 @@ def state(found) -> bool | None:
     return True if True in judged else None if None in judged else False
 
 
+def under(number: int, findings) -> list[dict[str, Any]]:
+    """Return the findings that stand under a question, in the order of the registry."""
+    known = [(each.facts, findings[each.name]) for each in CHECKS.entries() if each.name in findings]
+    return [found for facts, found in known if facts.question == number and (found["wrong"] or not facts.only_wrong)]
+
+
 def question(number: int, text: str, wrong: bool | None, body: str) -> str:
     """Return one question. wrong: None if the answer cannot be told."""
     words = {True: ("no", "✕ No"), False: ("yes", "✓ Yes"), None: ("", "? Cannot be told")}[wrong]
@@ -120,12 +127,9 @@ def wide(findings, law, colour) -> str:
     """Return question 2, with a bar for each coordinate, 1 as a line, and the method's law as a dashed one."""
     text, found = "Are they as wide as it says?", findings.get("width")
     trace = findings.get("stein_trace")
-    others = [findings[name] for name in ("shape", "tails", "spread", "curvature", "modes") if name in findings]
-    twins = findings.get("coincident")
-    others += [twins] if twins and twins["wrong"] else []
-    asked = [each for each in (found, trace, *others) if each]
+    asked = under(2, findings)
     said = [each["sentence"] for each in asked]
-    wrong = None if trace is None and not others else state(asked)
+    wrong = state(asked) if any(each is not found for each in asked) else None
     figure = ""
     if found and found["each"]:
         figure = bars(found["each"], colour, law and law**0.5, "1: as wide as the scores say")
@@ -211,14 +215,13 @@ def against(found: dict[str, Any], colour: str) -> str:
 
 def weights(findings) -> str:
     """Return question 3."""
-    found, chains = findings.get("k_hat"), findings.get("chains")
-    said = [each["sentence"] for each in (found, chains) if each]
+    found, said = findings.get("k_hat"), [each["sentence"] for each in under(3, findings)]
     if not said:
         return question(
             3, "Do the weights agree?", None, "<p>Only a mixture of guides has a density, and so weights.</p>"
         )
     k = found and found["value"]
-    wrong = bool(chains and chains["wrong"]) or (k is not None and k > K_HAT)
+    wrong = state(under(3, findings)) or (k is not None and k > K_HAT)
     return question(
         3, "Do the weights agree?" if found else "Do the chains agree?", wrong, f"<p>{html.escape(' '.join(said))}</p>"
     )
@@ -226,10 +229,7 @@ def weights(findings) -> str:
 
 def further(findings) -> str:
     """Return what is known of the run, and the kernel Stein discrepancy with its warning."""
-    said = [findings[name]["sentence"] for name in ("rest", "count") if name in findings]
-    if "ksd" in findings:
-        said.append(f"Kernel Stein discrepancy: {findings['ksd']['sentence']}")
-    return "".join(f"<p>{html.escape(each)}</p>" for each in said)
+    return "".join(f"<p>{html.escape(each['sentence'])}</p>" for each in under(4, findings))
 
 
 def numbers(shown) -> str:

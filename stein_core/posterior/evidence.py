@@ -24,10 +24,15 @@ class CheckFacts(Facts):
     Args:
         needs: names of the arrays that must be there.
         judges: whether it can call the draws wrong.
+        question: of the report under which it stands: 1 place, 2 width, 3 weights, 4 what else is known. 0: only in the
+            table of all checks.
+        only_wrong: whether it stands there only if it calls the draws wrong.
     """
 
     needs: tuple[str, ...] = ()
     judges: bool = True
+    question: int = 0
+    only_wrong: bool = False
 
 
 CHECKS = Registry("check", CheckFacts)

@@ -140,7 +140,7 @@ def test_a_point_is_added_moved_and_deleted_and_the_data_come_back(open_wave):
     tab.until("Number.isFinite(p.nuts[0])")
     tab.page.mouse.click(*tab.at(-1.8, 9))
     tab.until("p.x.length === 41")
-    tab.button("Reset data").click()
+    tab.button("Reset points").click()
     tab.until("p.x.length === 40")
 
 
