@@ -10,17 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 from tornado.ioloop import IOLoop
 
-from app.pages.benchmarks.page import Benchmarks
-from app.pages.collapse.page import Collapse
-from app.pages.functions.page import FunctionsPage
-from app.pages.lessons import Lessons
-from app.pages.location import Location
-from app.pages.notation import Notation
-from app.pages.particles import Particles
-from app.pages.posterior.page import PosteriorPage
-from app.pages.samplers.page import Samplers
-from app.pages.start import Index
-from app.pages.wave.page import WavePage
+from app.contents import PAGES
 from app.server.limits import LIMITS
 from app.server.loop import soon, unscheduled
 from app.server.memory import detach_busy, forget_page, keep_alive
@@ -33,26 +23,6 @@ from stein_core.base.errors import unknown
 
 log = logging.getLogger(__name__)
 
-# The pages: key in the link -> (label, build). A page is one file or folder in app/pages and one entry here.
-# build(shell, query) returns an object with - sidebar, main: lists of components; if `sidebar` is empty, the page has
-# none; - show(), hide(): it comes on screen (the first time too) or leaves it; a hidden page does no work; - refresh():
-# called twice a second while the page is shown; - link() -> "a=1&b=2", which repeats what is shown; `query` holds the
-# fields of such a link as strings; - open(query), optional: show another link of this page. A page may use shell.frame
-# (the pmui.Page; watch its `dark_theme`), shell.browser.copy(text), shell.copy_link(link) and
-# shell.go("?page=key&a=1").
-PAGES = {
-    "index": ("Start", Index),
-    "lessons": ("Lessons", Lessons),
-    "particles": ("Particles", Particles),
-    "location": ("Location and variance", Location),
-    "collapse": ("Variance collapse", Collapse),
-    "wave": ("1-D wave", WavePage),
-    "functions": ("Function space", FunctionsPage),
-    "samplers": ("Samplers", Samplers),
-    "posterior": ("Your posterior", PosteriorPage),
-    "benchmarks": ("Benchmarks", Benchmarks),
-    "notation": ("Notation and references", Notation),
-}
 FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a phone
@@ -122,7 +92,7 @@ class Shell:
         self.address, self.later = "", soon(pn.state.curdoc)
         self.pages = {}
         self.columns = {}
-        self.labels = {key: label for key, (label, _) in PAGES.items()}
+        self.known = PAGES
         agent = pn.state.headers.get("User-Agent", "")
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)
@@ -133,7 +103,7 @@ class Shell:
         self.menu = pmui.Select(
             label="Page",
             stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen
-            options={label: key for key, (label, _) in PAGES.items()},
+            options={label: key for key, (label, *_) in PAGES.items()},
             value=FIRST,
             size="small",
             margin=(0, 12),
@@ -198,7 +168,7 @@ class Shell:
 
     def make(self, key: str, query: dict[str, str]):
         """Build a page and add it to the frame, hidden or not."""
-        _, build = PAGES[key]
+        build = PAGES[key].build
         page = build(self, fields(query))
         self.columns[key] = tuple(
             pmui.Column(*objects, sizing_mode="stretch_width", margin=margin)

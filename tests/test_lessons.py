@@ -32,7 +32,7 @@ from app.notebook import chart, colour, hidden, shades, stage, steps, table
 from app.pages.lessons import LINK, At
 from app.pages.notation import SYMBOLS, everything, symbols
 from app.pages.notation.corrections import CORRECTIONS
-from app.pages.start import SENTENCES, front
+from app.pages.start import front
 from app.shell import PAGES, fields, page_of
 from app.stage.live_page import PRESETS
 from app.stage.setup import Setup
@@ -541,16 +541,31 @@ def links_of(text):
 
 
 def test_every_link_of_the_front_page_and_of_the_notation_leads_somewhere():
-    labels = {key: label for key, (label, _) in PAGES.items()}
-    assert set(SENTENCES) | {"index", "lessons"} == set(PAGES)
-    found = links_of(front(labels)) + links_of(everything())
-    assert len(found) > len(lessons()) + len(SENTENCES) + len(CORRECTIONS) / 2
+    listed = [key for key, (_, _, sentence) in PAGES.items() if sentence]
+    assert {*listed, "index", "lessons"} == set(PAGES)
+    found = links_of(front(PAGES)) + links_of(everything())
+    assert set(listed) <= {link.removeprefix("page=") for link in found}
+    assert len(found) > len(lessons()) + len(listed) + len(CORRECTIONS) / 2
     for link in found:
         query = dict(part.split("=", 1) for part in link.replace("&amp;", "&").split("&"))
         assert query.get("page", "particles") in PAGES, link
         assert "lesson" not in query or query["lesson"] in lessons()
         if query.get("page", "location") == "location":
             assert not Setup.from_query(fields(query))[1], link
+
+
+NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+)
+
+
+def test_the_readme_lists_the_pages_and_counts_the_lessons():
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("## The pages") : text.index("## In Python")]
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)[1:]
+    assert rows == [label for key, (label, *_) in PAGES.items() if key != "index"]
+    assert f"{NUMBERS.split()[len(lessons())].capitalize()} short lessons" in text
+    assert len(re.findall(r"^\d+\. \[", (ROOT / "notebooks" / "README.md").read_text(), re.MULTILINE)) == len(lessons())
 
 
 def test_the_notation_is_that_of_the_code():

@@ -65,7 +65,7 @@ def test_every_link_opens_a_page(key, said, tmp_path):
         """What a page says its link is, that was opened by this one, and left."""
         document = Document()
         with set_curdoc(document):
-            shell = SimpleNamespace(frame=Frame(), go=None, copy_link=None, browser=None, labels={k: k for k in PAGES})
+            shell = SimpleNamespace(frame=Frame(), go=None, copy_link=None, browser=None, known=PAGES)
             page = PAGES[key][1](shell, query)
             page.show()
             link = page.link()

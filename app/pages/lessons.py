@@ -61,7 +61,7 @@ LINK = (
 
 
 class Lessons:
-    """Page "Lessons"; see `app.shell` for the contract of a page.
+    """Page "Lessons"; see `app.contents` for the contract of a page.
 
     Attributes:
         shown: number of the idea on screen, from 0.

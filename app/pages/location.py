@@ -164,7 +164,7 @@ def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
 
 
 class Location(Live):
-    """Page "Location and variance"; see `app.shell` for the contract of a page."""
+    """Page "Location and variance"; see `app.contents` for the contract of a page."""
 
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
     presets = PRESETS["location"]

@@ -16,7 +16,7 @@ HELP = "Click the stage to add a particle. Double-click one, or hover and press 
 
 
 class Particles(Live):
-    """Page "Particles"; see `app.shell` for the contract of a page."""
+    """Page "Particles"; see `app.contents` for the contract of a page."""
 
     plain = Setup()
     presets = PRESETS["particles"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 
 from app.lesson.reading import lessons
 from app.stage.picture import FILE, SETUP
@@ -37,25 +38,14 @@ WHAT = (
     "and pushes its neighbours away. Change the repulsion, the particle count and the kernel while it runs, and see "
     "when its uncertainty can be trusted."
 )
-SENTENCES = {
-    "particles": "Run up to three methods side by side on one posterior, and see the forces on every particle.",
-    "location": "See SMI's guides in both of their spaces: where they are, and how wide they are.",
-    "collapse": "See how much variance each method keeps as the dimension grows, with exact laws through the points.",
-    "wave": "Add and drag data points, and see how the uncertainty band of a Bayesian neural network follows.",
-    "functions": "Drag the points at which networks repel as functions, and see where an ensemble doubts.",
-    "samplers": "Train networks that turn noise into draws, and see which errors a small discrepancy misses.",
-    "posterior": "Fit a posterior or upload draws, see whether they are right, and what a change would do.",
-    "benchmarks": "See the papers' results on real data beside ours, with what differs, and compute a cell again.",
-    "notation": "Look up every symbol with its name in the code, every paper, and each place where we correct one.",
-}
 
 
 class Index:
-    """Page "Start"; see `app.shell` for the contract of a page."""
+    """Page "Start"; see `app.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.sidebar = []
-        page = Text(html=front(shell.labels), go=shell.go, sizing_mode="stretch_width", margin=(16, 16))
+        page = Text(html=front(shell.known), go=shell.go, sizing_mode="stretch_width", margin=(16, 16))
         page.stylesheets = [CSS]
         self.main = [page]
 
@@ -68,11 +58,11 @@ class Index:
         return ""
 
 
-def front(labels: dict[str, str]) -> str:
+def front(known: Mapping[str, tuple]) -> str:
     """Return the page as HTML.
 
     Args:
-        labels: label of each page by its key.
+        known: key of each page -> its entry, see `app.contents`.
     """
     first = next(iter(lessons()))
     picture = FILE.read_text(encoding="utf-8")
@@ -82,8 +72,9 @@ def front(labels: dict[str, str]) -> str:
         for one in lessons().values()
     )
     pages = "".join(
-        f'<li><a href="?page={key}">{html.escape(labels[key])}</a><span>{html.escape(text)}</span></li>'
-        for key, text in SENTENCES.items()
+        f'<li><a href="?page={key}">{html.escape(label)}</a><span>{html.escape(text)}</span></li>'
+        for key, (label, _, text) in known.items()
+        if text
     )
     return (
         f'<div class="hero"><div><h1>See Stein particle inference at work</h1><p>{WHAT}</p>'

@@ -47,7 +47,7 @@ class Look:
 class Live:
     """Wire the widgets of a page to one Session and one Stage. The session holds the state of the run.
 
-    A subclass builds `sidebar` and `main` from the pieces made here. See `app.shell` for the contract of a page.
+    A subclass builds `sidebar` and `main` from the pieces made here. See `app.contents` for the contract of a page.
 
     Attributes:
         plain: Setup of a bare link.

@@ -29,7 +29,7 @@ CAPTION = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stre
 
 
 class TrainingPage:
-    """Train the rows of a setup, and show them. See `app.shell` for the contract of a page.
+    """Train the rows of a setup, and show them. See `app.contents` for the contract of a page.
 
     A subclass makes what else is on the page in `make`, and says `below`, `legends`, `fresh` and the names here.
 

@@ -60,7 +60,7 @@ LINK = (
 
 
 class Benchmarks:
-    """Page "Benchmarks"; see `app.shell` for the contract of a page."""
+    """Page "Benchmarks"; see `app.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.setting = shell, False

@@ -36,7 +36,7 @@ ABOVE = 112  # pixels of a lecture over the chart: a caption of two lines
 
 
 class Collapse:
-    """Page "Variance collapse"; see `app.shell` for the contract of a page.
+    """Page "Variance collapse"; see `app.contents` for the contract of a page.
 
     Attributes:
         grid, axis, quantity: what is shown; all of it is in the link.

@@ -83,7 +83,7 @@ $1/(n-1)$ for points and $1/n$ for guides.
 
 
 class Notation:
-    """Page "Notation and references"; see `app.shell` for the contract of a page."""
+    """Page "Notation and references"; see `app.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         page = Text(html=everything(), go=shell.go, sizing_mode="stretch_width", margin=(8, 16))

@@ -34,7 +34,7 @@ SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 300}
 
 
 class PosteriorPage:
-    """Page "Your posterior"; see `app.shell` for the contract of a page."""
+    """Page "Your posterior"; see `app.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell = shell

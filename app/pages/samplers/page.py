@@ -60,7 +60,7 @@ def offered() -> dict[str, str]:
 
 
 class Samplers(Live):
-    """Page "Samplers"; see `app.shell` for the contract of a page."""
+    """Page "Samplers"; see `app.contents` for the contract of a page."""
 
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
     presets = PRESETS["samplers"]
