@@ -10,10 +10,10 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
-import os
 import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Callable, Iterable
 
 import jax
@@ -28,6 +28,7 @@ from stein_core.sweep.batches import program_of, run_batch
 from stein_core.sweep.keys import canonical, idle_knobs, is_complete, key_of
 from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
+from stein_core.sweep.work import run_all
 
 SWEEPS = Registry("sweep", SweepFacts)
 RUNS_AT_ONCE = {"cpu": 8, "gpu": 128}  # runs that go side by side on one device
@@ -159,7 +160,6 @@ def run_sweep(
     batches = [b for b in batches_of(keys.values(), stop, most) if any(key_of(r, stop) not in have for r in b)]
     left = sum(_cost(r) for batch in batches for r in batch if key_of(r, stop) not in have)
     began, spent, lock = time.perf_counter(), 0.0, threading.Lock()
-    interrupted = threading.Event()  # threads stop where they are
 
     def keep(recipe: Recipe, result: dict[str, Any]):
         nonlocal spent
@@ -167,58 +167,33 @@ def run_sweep(
         with lock:
             if row["key"] in have:
                 return
-            try:
-                store.add(row)
-            except OSError:
-                interrupted.set()
-                raise
+            store.add(row)
             have[row["key"]] = row
             spent += _cost(recipe)
             seconds = (time.perf_counter() - began) * (left - spent) / spent
             if report:
                 report(row, len(have), len(keys), seconds)
 
-    own = executor or ThreadPoolExecutor(min(4, os.cpu_count() or 1), "sweep")
-    here = isinstance(own, ThreadPoolExecutor)
-    futures = {}
-    for batch in batches:
-        if here:
-            work = own.submit(_run_here, batch, stop, keep, interrupted.is_set)
-        else:
-            work = own.submit(_run_there, batch, stop)
-        futures[work] = batch
-    failure = None
-    try:
-        pending = set(futures)
-        while pending:
-            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in finished:
-                if future.exception():
-                    failure = failure or future.exception()
-                elif not here:
-                    for recipe, result in zip(futures[future], future.result()):
-                        keep(recipe, result)
-    except BaseException:  # Ctrl-C
-        interrupted.set()
-        raise
-    finally:
-        for waiting in futures:
-            waiting.cancel()
-        if executor is None:
-            own.shutdown()
-    if failure:
-        raise failure
+    def here(batch: list[Recipe], stopped: threading.Event) -> list:
+        if not stopped.is_set():
+            try:
+                run_batch(batch, stop, lambda i, result: keep(batch[i], result), stopped.is_set)
+            except OSError:  # the store takes no more rows
+                stopped.set()
+                raise
+        return []  # each row has been kept
+
+    def take(batch: list[Recipe], results: list[dict[str, Any]]):
+        for recipe, result in zip(batch, results):
+            keep(recipe, result)
+
+    run_all(batches, here, partial(_elsewhere, stop=stop), take, executor)
     return [have[key] for key in keys if key in have]
 
 
-def _run_there(batch, stop):
+def _elsewhere(batch: list[Recipe], stop: Stop) -> list[dict[str, Any]]:
     keep_compiled()  # in a process of its own
     return run_batch(batch, stop)
-
-
-def _run_here(batch, stop, keep, interrupted):
-    if not interrupted():
-        run_batch(batch, stop, lambda i, result: keep(batch[i], result), interrupted)
 
 
 def _cost(recipe: Recipe) -> float:

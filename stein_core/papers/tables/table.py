@@ -10,10 +10,8 @@ import datetime
 import hashlib
 import json
 import math
-import os
-import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
@@ -26,6 +24,7 @@ from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import Registry
 from stein_core.papers.published import Published
 from stein_core.sweep.store import Store
+from stein_core.sweep.work import run_all
 
 
 @dataclass(frozen=True)
@@ -193,33 +192,15 @@ def run_cells(
     todo = [cell for key, cell in cells.items() if key not in have]
     whole, spent, began = sum(cell.cost for cell in todo), 0.0, time.perf_counter()
     report(None, len(have), len(cells), None)
-    own = executor or ThreadPoolExecutor(min(4, os.cpu_count() or 1), "table")
-    here, stopped = isinstance(own, ThreadPoolExecutor), threading.Event()
-    work = (lambda cell: None if stopped.is_set() else compute(cell)) if here else _there
-    futures = {own.submit(work, cell): cell for cell in todo}
-    failure = None
-    try:
-        pending = set(futures)
-        while pending:
-            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in finished:
-                if future.exception():
-                    failure = failure or future.exception()
-                    continue
-                row = future.result()
-                store.add(row)
-                have[row["key"]] = row
-                spent += futures[future].cost
-                left = (time.perf_counter() - began) * (whole - spent) / spent
-                report(row, len(have), len(cells), left)
-    finally:
-        stopped.set()
-        for future in futures:
-            future.cancel()
-        if executor is None:
-            own.shutdown()
-    if failure:
-        raise failure
+
+    def take(cell: Cell, row: dict[str, Any]):
+        nonlocal spent
+        store.add(row)
+        have[row["key"]] = row
+        spent += cell.cost
+        report(row, len(have), len(cells), (time.perf_counter() - began) * (whole - spent) / spent)
+
+    run_all(todo, lambda cell, stopped: None if stopped.is_set() else compute(cell), _there, take, executor)
     return [have[key] for key in cells]
 
 
