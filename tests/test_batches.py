@@ -17,7 +17,7 @@ SHORT = Stop(noisy=350, most=700, stages=2)
 
 
 def spec_of(method, dim=2, target="correlated", optimizer="adam"):
-    return Spec(target, dim, method, optimizer=optimizer, draws=2, capacity=8)
+    return Spec.fitting(target=target, dim=dim, method=method, optimizer=optimizer, draws=2, capacity=8)
 
 
 def five(method, dim=2, seed=0, target="correlated", **knobs):

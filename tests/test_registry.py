@@ -1,10 +1,10 @@
 """Registries: what an entry may say about itself."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from stein_core import GUIDES, METHODS, TARGETS, UnknownName
+from stein_core import GUIDES, METHODS, TARGETS, Spec, UnknownName
 from stein_core.contract.facts import KernelFacts, MethodFacts
 from stein_core.contract.registry import Registry
 
@@ -36,3 +36,18 @@ def test_no_option_has_the_name_of_a_knob(registry):
     """Both are fields of one link."""
     entries = registry.entries()
     assert not {o.name for e in entries for o in e.options} & {k.name for e in entries for k in e.knobs}
+
+
+def test_a_spec_refuses_what_contradicts_and_drops_it_only_if_asked():
+    with pytest.raises(ValueError, match="unknown optimizer for method 'langevin': 'adam'. Allowed: sgd"):
+        Spec("gaussian", method="langevin", optimizer="adam")
+    wave = Spec("gap_regression", method="smi", optimizer="rmsprop", options={"target.width": 20})
+    with pytest.raises(ValueError, match="unknown option 'target.width'"):
+        replace(wave, target="gaussian", dim=2)
+    other = wave.carried_to(target="gaussian", dim=2, method="langevin")
+    assert (other.optimizer, other.guide, dict(other.options)) == ("sgd", "point", {})
+    assert wave.carried_to(method="svgd").options["target.width"] == 20
+    assert wave.carried_to(method="svgd").optimizer == "rmsprop" and Spec("gaussian", method="svgd").optimizer == "adam"
+    assert Spec.fitting(target="gaussian", method="smi", guide="normal_twice").options["guide.density"] == "twice"
+    with pytest.raises(ValueError, match="unknown optimizer 'adm'; did you mean 'adam'"):
+        Spec.fitting(target="gaussian", method="svgd", optimizer="adm")

@@ -14,7 +14,7 @@ from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.knobs import PointsKnob
 from stein_core.contract.recipe import EDITS
 from stein_core.contract.registry import Entry
-from stein_core.contract.spec import Options, all_options, options_of_dim
+from stein_core.contract.spec import all_options, options_of_dim
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
@@ -78,9 +78,8 @@ class Setup:
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""
-        guide = self.guide if self.guide in METHODS[method].facts.guides else None
-        # As another Spec's: each method takes the options that it has.
-        return Spec(self.target, self.dim, method, guide, self.optimizer, self.draws, capacity, Options(self.options))
+        own = {name: getattr(self, name) for name in ("target", "dim", "guide", "optimizer", "draws", "options")}
+        return Spec.fitting(method=method, capacity=capacity, **own)  # each method takes what it has
 
     def recipe(self, method: str, capacity: int) -> Recipe:
         """The Recipe of one panel: the knobs and changes that its method knows."""

@@ -60,21 +60,21 @@ class Spec:
         dim: dimension of the target; None for the target's default.
         method: a registered name.
         guide: a registered name that the method allows; None for the method's default.
-        optimizer: a registered name. A method with its own optimiser keeps that.
+        optimizer: a registered name; None for the method's own, or Adam.
         draws: Monte Carlo draws per particle and step. Point masses need none and have 1.
         capacity: most particles that the program holds, 1 or even. A single-particle method has 1.
-        options: full name -> value, "target.width" say, of the options of the entries. A missing one has its default.
-            If the dimension follows from them, they may be left out and follow from the dimension.
+        options: full name -> value, for example "target.width", of the options of the entries. A missing one has its
+            default. If the dimension follows from them, they may be left out and follow from the dimension.
 
     Raises:
-        ValueError: names the field, the value and what is allowed.
+        ValueError: names the field, the value and what is allowed. `Spec.fitting` drops what does not fit instead.
     """
 
     target: str | Target = "oring"
     dim: int | None = None
     method: str = "smi"
     guide: str | None = None
-    optimizer: str = "adam"
+    optimizer: str | None = None
     draws: int = 10
     capacity: int = 256
     options: Mapping[str, Any] = Options()
@@ -87,7 +87,10 @@ class Spec:
             settle(group, name)
             chosen |= {f"{group}.{option}": value for option, value in of_name.items()}
         target, method = TARGETS[self.target], METHODS[self.method]
-        settle("optimizer", (method.facts.optimizers or (OPTIMIZERS[self.optimizer].name,))[0])
+        allowed = method.facts.optimizers or ("adam", *OPTIMIZERS)
+        settle("optimizer", allowed[0] if self.optimizer is None else OPTIMIZERS[self.optimizer].name)
+        if self.optimizer not in allowed:
+            raise unknown(f"optimizer for method {self.method!r}:", self.optimizer, allowed)
         settle("guide", method.facts.guides[0] if self.guide is None else self.guide)
         if self.guide not in method.facts.guides:
             raise unknown(f"guide for method {self.method!r}:", self.guide, method.facts.guides)
@@ -116,18 +119,37 @@ class Spec:
             )
 
     def _checked(self, chosen: dict[str, Any]) -> Options:
-        """Return every option of the entries. Of Options that another Spec had, those that these entries lack are
-        dropped and those that a dimension says follow it. Of others a name that is unknown is refused."""
-        carried = isinstance(self.options, Options)
-        known = {f"{group}.{option.name}": option for group, e in zip(GROUPS, self.entries) for option in e.options}
-        for name in list(chosen):
+        """Return every option of the entries."""
+        known = _options(*self.entries)
+        for name in chosen:
             if name not in known:
-                if not carried:
-                    raise unknown("option", name, known)
-                del chosen[name]
-        said = options_of_dim(TARGETS[self.target], self.dim, chosen)
-        chosen = {**chosen, **said} if carried else {**said, **chosen}
+                raise unknown("option", name, known)
+        chosen = {**options_of_dim(TARGETS[self.target], self.dim, chosen), **chosen}
         return Options({name: option.check(chosen.get(name, option.default)) for name, option in known.items()})
+
+    @classmethod
+    def fitting(cls, **fields: Any) -> Spec:
+        """Return a Spec without what does not fit: options that its entries lack, or that the dimension says otherwise,
+        and a guide or an optimiser that its method does not allow.
+
+        Args:
+            fields: of a Spec.
+
+        Raises:
+            ValueError: as a Spec does, but for what is dropped.
+        """
+        method, target = METHODS[fields.get("method", cls.method)], TARGETS[fields.get("target", cls.target)]
+        allowed = {"guide": (GUIDES, method.facts.guides), "optimizer": (OPTIMIZERS, method.facts.optimizers)}
+        for name, (registry, names) in allowed.items():
+            given = fields.get(name) or None
+            fields[name] = given if given and registry[given].name in (names or registry) else None
+        known = _options(method, GUIDES[fields["guide"] or method.facts.guides[0]], target)
+        chosen = {name: value for name, value in fields.get("options", {}).items() if name in known}
+        return cls(**fields | {"options": chosen | options_of_dim(target, fields.get("dim"), chosen)})
+
+    def carried_to(self, **changes: Any) -> Spec:
+        """Return this Spec with other fields. What does not fit them is dropped, see `fitting`."""
+        return Spec.fitting(**{name: getattr(self, name) for name in Spec.__dataclass_fields__} | changes)
 
     def options_of(self, group: str) -> dict[str, Any]:
         """Return the options of "method", "guide" or "target" by their short names."""
@@ -146,6 +168,11 @@ class Spec:
     def knobs(self) -> Mapping[str, Knob]:
         """Return every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
         return _knobs(*self.entries)
+
+
+def _options(*entries: Entry) -> dict[str, Option]:
+    """Return every option of a method, a guide and a target by its full name."""
+    return {f"{group}.{option.name}": option for group, entry in zip(GROUPS, entries) for option in entry.options}
 
 
 @lru_cache(maxsize=256)

@@ -83,7 +83,7 @@ def stacked(spec: Spec) -> tuple[str, ...]:
 def knobs_of(spec: Spec) -> dict[str, Knob]:
     """The knobs of a spec and of all methods that stack with its own: first those of others, so that its own count."""
     others = [name for name in stacked(spec) if name != spec.method]
-    return {k: knob for name in (*others, spec.method) for k, knob in replace(spec, method=name).knobs().items()}
+    return {k: knob for name in (*others, spec.method) for k, knob in spec.carried_to(method=name).knobs().items()}
 
 
 def is_fixed(name: str, knob: Knob, spec: Spec) -> bool:
@@ -108,7 +108,9 @@ def _compiled(program: tuple, entries: tuple, count: int):
     make_room()
     name, dim, options, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
-    specs = [Spec(name, dim, method, guide, optimizer, draws, capacity, options) for method in methods]
+    fields = ("target", "dim", "guide", "optimizer", "draws", "capacity", "options")
+    same = dict(zip(fields, (name, dim, guide, optimizer, draws, capacity, options)))
+    specs = [Spec.fitting(method=method, **same) for method in methods]
     known, whole = specs[0].knobs(), target_of(specs[0])  # not while it is traced: a NumPyro model is run to build it
     fixed = {k: jnp.asarray(known[k].traced(value), float) for k, value in choices}
     facts = METHODS[methods[0]].facts
@@ -196,7 +198,7 @@ def _compiled(program: tuple, entries: tuple, count: int):
 
 def _entries(spec: Spec) -> tuple:
     """What the names in a spec's program mean now."""
-    return tuple(registry_version(replace(spec, method=name)) for name in stacked(spec))
+    return tuple(registry_version(spec.carried_to(method=name)) for name in stacked(spec))
 
 
 def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:

@@ -23,7 +23,7 @@ from stein_core.base.machine import device_name, keep_compiled
 from stein_core.contract.facts import SweepFacts
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import BANDWIDTHS, KERNELS, METHODS, Registry
-from stein_core.contract.spec import Options, Spec, all_options, capacity_for
+from stein_core.contract.spec import Spec, all_options, capacity_for
 from stein_core.sweep.batches import program_of, run_batch
 from stein_core.sweep.keys import canonical, idle_knobs, is_complete, key_of
 from stein_core.sweep.stop import Stop
@@ -64,11 +64,10 @@ def variance_collapse(
         "bandwidth.rule": "rules",
     }
     knobs = dict(knobs or {})
-    options = Options({name: knobs.pop(name) for name in list(knobs) if name in all_options()})
+    options = {name: knobs.pop(name) for name in list(knobs) if name in all_options()}
 
     def spec_of(method, dim, capacity=8):
-        own_guide = guide if guide in METHODS[method].facts.guides else None
-        return Spec(target, dim, method, own_guide, capacity=capacity, options=options)
+        return Spec.fitting(target=target, dim=dim, method=method, guide=guide, capacity=capacity, options=options)
 
     specs = [spec_of(method, dim) for method in methods for dim in dims[:1]]
     if guide and all(spec.guide != guide for spec in specs):
