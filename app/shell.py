@@ -92,7 +92,7 @@ class Shell:
         self.address, self.later = "", soon(pn.state.curdoc)
         self.pages = {}
         self.columns = {}
-        self.known = PAGES
+        self.known = dict(PAGES)  # its own: what it holds is cleared when it ends
         agent = pn.state.headers.get("User-Agent", "")
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)

@@ -71,7 +71,7 @@ async def visited(query: str, born: list) -> None:
             await visitor.watch(time.monotonic() + 0.2)
         assert left_of(born)
         await visitor.close()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + 60
         while any(one() for one in born) and time.monotonic() < end:  # a program that compiles holds its page
             await asyncio.sleep(0.1)
     finally:
