@@ -10,7 +10,7 @@ from pathlib import Path
 import panel as pn
 import pytest
 from bokeh.model import Model
-from checks import PATIENCE, finished
+from checks import finished
 from panel.io import document as io_document
 from panel.io.server import get_server
 from panel.viewable import Viewable
