@@ -239,7 +239,7 @@ def test_a_report_with_scores_that_is_not_fully_checked_does_not_ask_for_scores(
     x = np.random.default_rng(0).standard_normal((1000, 401))
     page = diagnose(x, scores=-x).to_html()
     assert "Without scores" not in page and "np.savez" not in page and "? Cannot be told" in page
-    assert "Without scores nobody can tell." in diagnose(x[:, :3]).to_html()
+    assert "Without scores these draws cannot be checked." in diagnose(x[:, :3]).to_html()
 
 
 def test_the_command_line_takes_particles(run, tmp_path):  # noqa: F811

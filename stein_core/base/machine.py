@@ -67,6 +67,6 @@ def keep_compiled() -> Path:
 
 
 def device_name() -> str:
-    """Return what JAX computes on, "NVIDIA H200" or "CPU" say."""
+    """Return what JAX computes on, for example "NVIDIA H200" or "CPU"."""
     device = jax.devices()[0]
     return "CPU" if device.platform == "cpu" else device.device_kind

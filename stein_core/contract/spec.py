@@ -115,7 +115,7 @@ class Spec:
         if method.facts.exact and (not target.facts.sampled or target_of(self).sample is None):
             raise ValueError(
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
-                "with a closed form, 'gaussian' say."
+                "with a closed form, for example 'gaussian'."
             )
 
     def _checked(self, chosen: dict[str, Any]) -> Options:
@@ -166,7 +166,7 @@ class Spec:
         return METHODS[self.method], GUIDES[self.guide], TARGETS[self.target]
 
     def knobs(self) -> Mapping[str, Knob]:
-        """Return every knob of this spec by its full name, `method.alpha` say, in the order that pages show."""
+        """Return every knob of this spec by its full name, for example `method.alpha`, in the order that pages show."""
         return _knobs(*self.entries)
 
 

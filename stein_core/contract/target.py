@@ -56,7 +56,7 @@ class Target:
         data: the arrays that log_density reads, with `remake`: data -> this Target with other arrays. They then are
             arguments of compiled programs, not constants. None: log_density keeps its own.
         unconstrain: dict of named values -> theta, the inverse of `constrain`; or None.
-        root: (d, d) R with R R^T a rough covariance, for `precondition`; None if nobody knows one.
+        root: (d, d) R with R R^T a rough covariance, for `precondition`; None if none is known.
         start: (key, n) -> (n, d) points at which particles start, for a model whose paper says where; None: normal
             around `center`. The knobs of the start scale and shift both.
         reference: (k, d) draws of long chains, to compare with; None if there are none. They are not exact.

@@ -53,7 +53,7 @@ def stochastic(problem: Problem, field, gram) -> Method:
     Args:
         problem: start, step size and number of active particles.
         field: (the step's key, State) -> Forces.
-        gram: particles -> a root (n, n) of their Gram matrix, `gram_root` say.
+        gram: particles -> a root (n, n) of their Gram matrix, for example `gram_root`.
     """
 
     def init(key, n):

@@ -42,13 +42,13 @@ def run_nuts(
 
     Args:
         target, dim: a registered target and its dimension.
-        knobs: the target's own, "target.noise" say.
+        knobs: the target's own, for example "target.noise".
         x: (k,) or (k, 1) grid, as the target's functions take it.
         chains, warmup, samples, seed: of NUTS.
         spread: each chain starts at a draw of N(0, (spread target.scale)^2).
         report: (steps done, steps in all, seconds left) -> None. It is called at most ten times a second during the
             warm-up, then after every step.
-        options: the target's own, "target.width" say.
+        options: the target's own, for example "target.width".
 
     Returns:
         Function values (chains, samples, k) of every draw.

@@ -22,7 +22,8 @@ STIRRED = 0.35  # the same of guides: after 2,000 steps `fit` has left 0 to 0.3 
 TWINS = 0.01  # of the distance between n particles in a grid: closer ones are at the same place
 MOST_PAIRED = 1000  # draws for the kernel Stein discrepancy, whose cost grows with their square
 BLIND = (
-    "A small one proves nothing: it hardly sees the weights of modes, nor the collapse of few draws in many dimensions."
+    "A small value proves nothing: it hardly reacts to wrong weights of modes, or to the collapse of few draws in many "
+    "dimensions."
 )
 
 
@@ -174,7 +175,7 @@ def coincident(seen: Evidence) -> Finding | None:
         return None
     near = KDTree(seen.draws / unit).query(seen.draws / unit, 2)[0][:, 1]
     twins = int((near < TWINS * math.sqrt(seen.d) * seen.n ** (-1 / seen.d)).sum())
-    text = f"{twins} of {seen.n} particles have another at their place, and count as one with it."
+    text = f"{twins} of {seen.n} particles coincide with another particle, so the sample is effectively smaller."
     return Finding(twins, 0.0, 0.0, twins > SMALL * seen.n, text if twins else "No two particles are at one place.")
 
 

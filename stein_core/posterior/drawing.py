@@ -101,7 +101,7 @@ def where(found, scored, colour) -> str:
     """Return question 1, with a dot for each coordinate. scored: whether there are scores."""
     text = "Are the draws where the density says?"
     if found is None:
-        why = "These draws do not allow an answer." if scored else "Without scores nobody can tell."
+        why = "These draws do not allow an answer." if scored else "Without scores these draws cannot be checked."
         return question(1, text, None, f"<p>{why}</p>")
     known = {name: value for name, value in found["each"].items() if value is not None}
     if not known:
@@ -135,7 +135,7 @@ def wide(findings, law, colour) -> str:
         figure = bars(found["each"], colour, law and law**0.5, "1: as wide as the scores say")
     elif trace:
         figure = bars(trace["each"], colour, law, "r of each coordinate; 1 for exact draws")
-    words = " ".join(said) or "Without scores nobody can tell."
+    words = " ".join(said) or "Without scores these draws cannot be checked."
     return question(2, text, wrong, f"{figure}<p>{html.escape(words)}</p>")
 
 

@@ -74,7 +74,7 @@ class Evidence:
         rest: the force that is left, a share of one step's attraction, see `runs.force_left`; or None.
         noisy: whether it is the mean of estimates, as of guides, or with mini-batches.
         reference: (chains, k, d) draws that are right, for example of a long run of NUTS; or None.
-        diverging: how many draws of the reference ended a diverging trajectory; None if nobody knows.
+        diverging: how many draws of the reference ended a diverging trajectory; None if that is not known.
         flat: along what the density does not fall, see `rays.flat_direction`; None if there is no target.
         modes: all that the search for the start has found, of `target.Mode`; or None.
     """

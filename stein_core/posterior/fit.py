@@ -71,11 +71,11 @@ def fit(
     Args:
         model: a NumPyro model, a Target, or the name of a registered target.
         arguments, keywords: of the model.
-        method: name of a method, "smi" or "svgd" say.
+        method: name of a method, for example "smi" or "svgd".
         particles: how many; by default 100 points for SVGD, else 20.
         steps: of a round. Each quarter has a smaller step size: 0.1, 0.03, 0.01, 0.003 standard deviations.
         coordinates: "whitened", "scaled" or "raw".
-        knobs: further knob values, `{"method.alpha": 0.1}` say.
+        knobs: further knob values, for example `{"method.alpha": 0.1}`.
         guide: name of the guide; by default the method's own.
         seed: of the run, and of the start that is sought for a model.
         progress: show a bar; or what is called with the steps that are done, and all that are known to come.

@@ -25,7 +25,7 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
     Args:
         what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model, (n, ...) each; or
             ArviZ's InferenceData.
-        target: whose draws they are; None for a Fit, or if nobody knows.
+        target: whose draws they are; None for a Fit, or if that is not known.
         scores: of the draws, in their shape, if there is no target.
         particles: whether the draws are particles, for example of SVGD, and no random draws. They have no noise.
 

@@ -15,7 +15,7 @@ CHAINS, WARMUP, SAMPLES = 4, 500, 1000
 
 
 class Chains(np.ndarray):
-    """Draws (chains, k, d), and how many of them ended a diverging trajectory; None if nobody has counted them."""
+    """Draws (chains, k, d), and how many of them ended a diverging trajectory; None if they were not counted."""
 
     diverging: int | None = None
 

@@ -56,7 +56,7 @@ class Report:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether no check says that the posterior is wrong; None if nobody can tell, or not all were made."""
+        """Return whether no check says that the posterior is wrong; None if that cannot be told."""
         return verdict.ok_of(self.evidence, self.findings)
 
     @property
@@ -266,7 +266,7 @@ def diagnose(
         name: what the report calls the draws, for example their file.
 
     Returns:
-        The Report. Without target, scores and reference it says that nobody can tell.
+        The Report. Without target, scores and reference it says that the draws cannot be checked.
 
     Raises:
         ValueError: a shape that does not fit, or a number that is not finite.

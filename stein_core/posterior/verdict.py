@@ -14,7 +14,7 @@ SENTENCES = 2  # reasons that are said
 
 
 def ok_of(seen: Evidence, findings: Mapping[str, Finding]) -> bool | None:
-    """Return whether no check says that the draws are wrong; None if nobody can tell, or if one could not be made."""
+    """Return whether no check says that the draws are wrong; None if that cannot be told."""
     if seen.scores is None and seen.reference is None:
         return None
     judged = [found.wrong for found in findings.values()]
@@ -26,7 +26,7 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
     wrong = {name: found for name, found in findings.items() if found.wrong}
     if seen.scores is None and seen.reference is None:
         sentences = [found.sentence for found in wrong.values()]
-        return " ".join(["Without scores nobody can tell whether these draws are right.", *sentences])
+        return " ".join(["Without scores these draws cannot be checked.", *sentences])
     if wrong:
         if "proper" in wrong:
             return f"These draws cannot be right. {wrong['proper'].sentence}"

@@ -31,7 +31,7 @@ CORRECTIONS = (
         "By eq. 9 with $\\alpha = 1$ the two guides split along one axis. In two dimensions runs stay there up to "
         "$\\alpha = 1.14$ (`median_log`) or $4.27$ (`numpyro`); beyond it they end as the figure's text says "
         "(`tests/test_fixed_points.py`). NumPyro's fault above also brings locations to the centre, some scales to 0. "
-        "The figure's $\\alpha$, bandwidth and program are not published, so nobody can know how it was made.",
+        "The figure's $\\alpha$, bandwidth and program are not published, so how it was made is not known.",
         "page=location&target=gaussian&methods=smi,svgd&method.alpha=1.5",
     ),
     Correction(

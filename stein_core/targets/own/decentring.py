@@ -36,7 +36,7 @@ def best_target(model: Callable, *args, seed: int = 0, kwargs: dict | None = Non
 
     Returns:
         The Target of `from_numpyro`, or that of the decentred model. Its `note` then says so, and its sites have
-        NumPyro's names, `theta_decentered` say. `constrain` returns the model's own ones as well.
+        NumPyro's names, for example `theta_decentered`. `constrain` returns the model's own ones as well.
 
     Warns:
         ModelWarning: as `from_numpyro` does, for the Target that is returned.

@@ -164,7 +164,7 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         try:
             with jax.enable_x64():
                 exact, draw = _for_the_search(model, *jax.tree.map(_in_float64, (args, kwargs)), sites, seed)
-        except TypeError as error:  # a scan whose carry is float32, say
+        except TypeError as error:  # for example a scan whose carry is float32
             reason = short(str(error).partition("\n")[0].rstrip(".:"))
             doubt = f"The start was sought in float32, since the model does not run in float64: {reason}."
             exact, draw = _for_the_search(model, args, kwargs, sites, seed)
