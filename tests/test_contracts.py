@@ -42,7 +42,7 @@ def quick(variants):
     return [pytest.param(*each, marks=() if each in QUICK else pytest.mark.long) for each in variants]
 
 
-def spec_of(method, guide=None, capacity=8, optimizer="adam"):
+def spec_of(method, guide=None, capacity=8, optimizer=None):
     return Spec(
         "correlated", method=method, guide=guide, draws=2, capacity=capacity, optimizer=optimizer, options=few(method)
     )

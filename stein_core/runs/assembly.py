@@ -48,10 +48,12 @@ def problem_of(
         spec: the static choices.
         knobs: full name -> traced value, all of them; see `Knobs.traced`.
         data: of the target, if they are an argument of a program; None: those on the device.
-        target: another target than the spec's, which has no knobs and no data; or None.
+        target: what a target without knobs and data was when the program was made; None: what it is now.
         mask: see `problem.Problem`.
     """
-    target = target_at(spec, knobs, data) if target is None else target
+    entry = TARGETS[spec.target]
+    if target is None or entry.knobs or entry.facts.data:
+        target = target_at(spec, knobs, data)
     guide = guide_of(spec, knobs, mask)
 
     def start(key, n):
@@ -95,8 +97,7 @@ class CompiledDiagnostics:
     """
 
     def __init__(self, spec: Spec, which: tuple[str, ...]):
-        target_of(spec)  # before tracing: the target may have to be built
-        self._spec = spec
+        self._spec, self._target = spec, target_of(spec)  # before tracing: the target may have to be built
         self._which = which
         own = {name for name in spec.knobs() if not name.startswith("method.")}
         self._names = {knob.name for knob in COMMON} | own
@@ -116,7 +117,7 @@ class CompiledDiagnostics:
         return dict(zip(self._which, np.asarray(values).tolist()))
 
     def _evaluate(self, state: State, knobs, data, forces: Forces):
-        problem = problem_of(self._spec, knobs, data)
+        problem = problem_of(self._spec, knobs, data, self._target)
         return evaluate(problem, jax.random.fold_in(state.key, state.step), state, forces, self._which)
 
 

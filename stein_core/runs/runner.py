@@ -113,12 +113,15 @@ class Stepper(Edits):
 
     # ---- traced
 
+    def _assembled(self, knobs, data):
+        return assemble(self.spec, knobs, data, target=self.target)
+
     def _reset(self, seed, knobs, data) -> State:
-        _, method = assemble(self.spec, knobs, data)
+        _, method = self._assembled(knobs, data)
         return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
 
     def _advance(self, state: State, knobs, data, steps) -> tuple[State, Any]:
-        _, method = assemble(self.spec, knobs, data)
+        _, method = self._assembled(knobs, data)
 
         def go_on(carry):
             return (carry[0] < steps) & carry[2]
@@ -131,7 +134,7 @@ class Stepper(Edits):
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1:]
 
     def _look(self, state: State, knobs, data) -> tuple[dict[str, Any], State | None]:
-        problem, method = assemble(self.spec, knobs, data)
+        problem, method = self._assembled(knobs, data)
         key = jax.random.fold_in(state.key, state.step)
         after, forces = method.step(key, state)
         seen = {
@@ -148,10 +151,10 @@ class Stepper(Edits):
         return seen, after if self._wide else None
 
     def _init_particle(self, location, knobs, data):
-        return assemble(self.spec, knobs, data)[0].guide.init(location)
+        return self._assembled(knobs, data)[0].guide.init(location)
 
     def _draw(self, seed, state: State, knobs, data, n: int):
-        return assemble(self.spec, knobs, data)[1].draw(jax.random.PRNGKey(seed), state, n)
+        return self._assembled(knobs, data)[1].draw(jax.random.PRNGKey(seed), state, n)
 
     # ---- host side
 
