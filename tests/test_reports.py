@@ -13,6 +13,7 @@ from test_cli import run  # noqa: F401  (a fixture)
 from stein_core import diagnose, fit, from_density
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import Spec
+from stein_core.posterior.evidence import CHECKS, Finding
 from stein_core.posterior.fitted import fit_of
 
 X = np.random.default_rng(0).normal(size=(400, 3)) * [1.0, 1.0, 0.6]
@@ -169,3 +170,16 @@ def test_nuts_counts_its_divergences():
         ]
         == 0
     )
+
+
+def test_a_check_stands_under_its_question_by_its_fact_alone(monkeypatch):
+    monkeypatch.setattr(CHECKS, "_entries", dict(CHECKS._entries))
+
+    @CHECKS.register("mine", label="Mine", reference="-", judges=False, question=3)
+    def mine(seen):
+        "Say something."
+        return Finding(1.0, 1.0, 0.0, False, "Mine says hello.")
+
+    draws = np.random.default_rng(0).normal(size=(200, 2))
+    answers = diagnose(draws, scores=-draws).to_html().split("<h2>All checks")[0]
+    assert "Mine says hello." in answers.split("<b>3</b>")[1]
