@@ -12,7 +12,7 @@ from app.pages.functions.setup import STEPS, FunctionSetup
 from app.pages.functions.stage import pack
 from app.server.background import Threads
 from app.stage.run import MethodRun
-from app.stage.training import Training
+from app.stage.training import Training, TrainingRun
 from stein_core import METHODS, Spec, Stepper, compile
 
 INTERVAL = {False: 0.025, True: 0.12}  # seconds between two frames
@@ -25,9 +25,9 @@ class FunctionSession(Training):
 
     compilers, slice, more = COMPILERS, 0.008, 2000
 
-    def __init__(self, *what, **how):
-        super().__init__(*what, **how)
+    def _new_run(self, step: int) -> TrainingRun:
         self._forces: dict[str, tuple[float, tuple[float, float]]] = {}  # when they were measured, and their sizes
+        return super()._new_run(step)
 
     def _end(self) -> int:
         return STEPS[self._setup.ring]
@@ -54,10 +54,6 @@ class FunctionSession(Training):
 
     def _packed(self, seen: dict[str, Line | Ring]) -> np.ndarray:
         return pack(self._run.clock, seen, None if self._setup.ring else exact(*self._setup.posterior()))
-
-    def _reset(self, step: int = 0):
-        self._forces = {}
-        super()._reset(step)
 
     def _effort(self, method: str) -> int:
         return METHODS[method].facts.interacts + METHODS[method].facts.functions
