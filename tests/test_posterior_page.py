@@ -34,10 +34,10 @@ def page():
 
 def ended(page, timeout=200):
     until = time.monotonic() + timeout
-    while page.job and time.monotonic() < until:
+    while page.turns.job and time.monotonic() < until:
         page.refresh()
         time.sleep(0.05)
-    assert page.job is None
+    assert page.turns.job is None
     return page
 
 
@@ -60,14 +60,14 @@ def chosen(page, name, content):
 def test_the_later_of_two_uploads_is_the_one_that_is_shown_by_its_name(page):
     theta = np.random.default_rng(0).normal(size=(500, 2))
     chosen(page, "good.npz", npz(draws=theta, scores=-theta))
-    first = page.job
+    first = page.turns.job
     chosen(page, "narrow <2>.npz", narrow := npz(draws=0.5 * theta, scores=-0.5 * theta))
-    assert ended(page).shown["title"] == "narrow <2>.npz" and page.shown["ok"] is False and not page.error.visible
-    assert first.state == "cancelled" and page.shown["findings"]["width"]["value"] == pytest.approx(0.5, rel=0.05)
+    assert ended(page).shown.title == "narrow <2>.npz" and page.shown.ok is False and not page.error.visible
+    assert first.state == "cancelled" and page.shown.findings["width"]["value"] == pytest.approx(0.5, rel=0.05)
     said = "Verdict on narrow &lt;2&gt;.npz: 500 draws of 2 coordinates, by their scores."
     said += f" The file has {len(narrow) / 1000:.1f} kB."
-    assert said in page.verdict.html and page.numbers()["about"]["name"] == "narrow <2>.npz"
-    assert "narrow &lt;2&gt;.npz" in page.report and "good.npz" not in page.report + page.verdict.html
+    assert said in page.verdict.html and page.shown.numbers["about"]["name"] == "narrow <2>.npz"
+    assert "narrow &lt;2&gt;.npz" in page.shown.page and "good.npz" not in page.shown.page + page.verdict.html
     chosen(page, "bad.npz", b"PK\x03\x04 no archive")
     assert ended(page).error.object.startswith("bad.npz: draws &#x27;bad.npz&#x27; is no .npz file")
     assert said in page.verdict.html  # what is shown is still that of its file
@@ -75,16 +75,17 @@ def test_the_later_of_two_uploads_is_the_one_that_is_shown_by_its_name(page):
 
 def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monkeypatch):
     begun = []
-    monkeypatch.setattr("app.pages.posterior.page.JOBS", SimpleNamespace(add=begun.append, ahead=lambda job: 0))
+    monkeypatch.setattr("app.server.jobs.JOBS.add", begun.append)
+    monkeypatch.setattr("app.server.jobs.JOBS.ahead", lambda job: 0)
     theta = np.random.default_rng(0).normal(size=(40, 2))
     page.fit()
     for name in ("a.npz", "b.npz"):
         chosen(page, name, npz(draws=theta, scores=-theta))
     page.refresh()
-    assert begun == [page.job] and page.reading.object.endswith("Then b.npz")
-    page.job.state, page.job.error = "failed", "no memory"
+    assert begun == [page.turns.job] and page.reading.object.endswith("Then b.npz")
+    page.turns.job.state, page.turns.job.error = "failed", "no memory"
     page.refresh()
-    assert [job.title for job in begun[1:]] == ["b.npz"] and page.job is begun[1]
+    assert [job.title for job in begun[1:]] == ["b.npz"] and page.turns.job is begun[1]
     assert page.error.visible and "no memory" in page.error.object and page.reading.object == "Checking b.npz"
 
 
@@ -92,14 +93,14 @@ def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monk
 def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
     theta = np.random.default_rng(0).normal(size=(400, 3))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
-    assert ended(page).shown["ok"] is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
+    assert ended(page).shown.ok is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
     before = page.text.html
     page.upload(b"PK\x03\x04 no archive")
     assert ended(page).error.visible and "is no .npz file" in page.error.object
     assert page.text.html == before  # nothing is lost
     page.upload(npz(draws=theta, scores=-theta))
-    assert ended(page).shown["ok"] and not page.error.visible and "No sign of a wrong" in page.verdict.html
-    assert page.report.startswith("<!doctype html>") and "<script" not in page.report
+    assert ended(page).shown.ok and not page.error.visible and "No sign of a wrong" in page.verdict.html
+    assert page.shown.page.startswith("<!doctype html>") and "<script" not in page.shown.page
     assert page.file.accept == ".npz,.csv,.nc"
 
 
@@ -115,13 +116,13 @@ def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_besid
     while len(page.tried) < 1 and time.monotonic() < until:
         page.refresh()
         time.sleep(0.05)
-    assert page.shown["title"] == "SVGD, 30 particles on the stage" and page.shown["of"].endswith("2 coordinates")
-    assert page.shown["findings"]["width"]["value"] == pytest.approx(0.5, rel=0.01) and not page.shown["ok"]
-    assert "still moves" in page.shown["findings"]["rest"]["sentence"]
-    assert [one["ok"] for one in page.tried] == [True] and "Damped, 30 particles" in words(page)
+    assert page.shown.title == "SVGD, 30 particles on the stage" and page.shown.of.endswith("2 coordinates")
+    assert page.shown.findings["width"]["value"] == pytest.approx(0.5, rel=0.01) and not page.shown.ok
+    assert "still moves" in page.shown.findings["rest"]["sentence"]
+    assert [one.ok for one in page.tried] == [True] and "Damped, 30 particles" in words(page)
     page.change("run damped")
-    assert page.shown["ok"] and "No sign" in page.verdict.html and page.tried[0]["way"] == "run svgd"
-    assert not page.error.visible and page.report.startswith("<!doctype html>")
+    assert page.shown.ok and "No sign" in page.verdict.html and page.tried[0].way == "run svgd"
+    assert not page.error.visible and page.shown.page.startswith("<!doctype html>")
 
 
 def test_the_shipped_table_says_how_often_the_verdict_is_right():
@@ -140,19 +141,19 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
     page.fit()
     page.fit()  # the second of two quick clicks
     ended(page)
-    assert page.shown["ok"] is False and page.link() == "posterior=correlated&way=few"
+    assert page.shown.ok is False and page.link() == "posterior=correlated&way=few"
     page.fit(way="smi")
     ended(page)
-    assert page.shown["way"] == "few" and page.tried[0]["ok"] and "right: sd × 1.0" in words(page)
+    assert page.shown.way == "few" and page.tried[0].ok and "right: sd × 1.0" in words(page)
     page.change("smi")  # it was measured: look at it
-    assert page.shown["way"] == "smi" and page.shown["ok"] and [one["way"] for one in page.tried] == ["few"]
+    assert page.shown.way == "smi" and page.shown.ok and [one.way for one in page.tried] == ["few"]
     page.change("twice smi")
     ended(page)
-    more = next(one for one in page.tried if one["way"] == "twice smi")
-    assert more["particles"] == 40 and more["title"].endswith("with 40 particles")
+    more = next(one for one in page.tried if one.way == "twice smi")
+    assert more.particles == 40 and more.title.endswith("with 40 particles")
     page.fit(reference=True)
     ended(page)
-    rows = page.shown["reference"]
+    rows = page.shown.report["reference"]
     assert (
         len(rows) == 2 and all(abs(row["sd ratio"] - 1) < 0.15 for row in rows) and "Against NUTS" in page.verdict.html
     )
@@ -162,26 +163,28 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
 def test_a_job_can_be_cancelled_and_draws_without_scores_are_those_of_the_chosen_posterior(page):
     page.fit()
     page.refresh()
-    page.job.cancel()
+    page.turns.job.cancel()
     assert ended(page).shown is None and page.reading.object == "Cancelled."
     page.posterior.value = "gaussian"
     page.upload(npz(draws=np.random.default_rng(0).normal(size=(500, 2)) + 1.0))
-    assert ended(page).shown["ok"] is False and "sd above" in page.text.html
+    assert ended(page).shown.ok is False and "sd above" in page.text.html
 
 
 def test_a_bare_page_shows_an_example_that_gives_way_to_the_first_check():
     with set_curdoc(Document()):
         page = PosteriorPage(SimpleNamespace(frame=Frame()), {})
+        assert "Student-t product" in page.verdict.html and "an example" in page.verdict.html and page.shown.ok is False
         assert (
-            "Student-t product" in page.verdict.html and "an example" in page.verdict.html and page.shown["ok"] is False
+            "right: sd" in words(page)
+            and page.shown.page.startswith("<!doctype html>")
+            and json.dumps(page.shown.numbers)
         )
-        assert "right: sd" in words(page) and page.report.startswith("<!doctype html>") and json.dumps(page.numbers())
         page.change("smi")  # the other one takes its place
-        assert page.shown["ok"] and page.shown["way"] == "smi"
+        assert page.shown.ok and page.shown.way == "smi"
         theta = np.random.default_rng(0).normal(size=(400, 3))
         page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
         assert page.shown is None and not page.aside.visible and "Is this posterior right?" in page.text.html
-        assert ended(page).shown["way"] == "upload" and not page.tried
+        assert ended(page).shown.way == "upload" and not page.tried
         again = PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "gausian"})
         assert again.shown is None and again.error.visible
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from math import isfinite
 from typing import Callable
 
@@ -29,23 +30,9 @@ DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotda
 TOOLTIP = """<div style="font-size: 13px; max-width: 300px"><b>@label</b>, d = @d, n = @n<br>@value; exact law: @law<br>
 @settings<br>@runs</div>"""
 HEIGHT = 430
-POINTS = (
-    "x",
-    "y",
-    "low",
-    "high",
-    "colour",
-    "marker",
-    "fill",
-    "size",
-    "label",
-    "d",
-    "n",
-    "settings",
-    "value",
-    "law",
-    "runs",
-)
+POINTS = tuple("x y low high colour marker fill size label d n settings value law runs".split())
+LINES = ("xs", "ys", "colour", "dash", "width")
+ENDS = {"converged": "converged", "steps": "not converged", "diverged": "diverged"}
 
 
 class Chart:
@@ -64,7 +51,7 @@ class Chart:
         self.names, self.order, self.looks, self.axis = {}, {}, {}, "dim"
         self.shown: list[Point] = []
         self.points = ColumnDataSource({name: [] for name in POINTS})
-        self.lines = ColumnDataSource({"xs": [], "ys": [], "colour": [], "dash": [], "width": []})
+        self.lines = ColumnDataSource({name: [] for name in LINES})
         self.ring = ColumnDataSource({"x": [], "y": []})
         self.band = ColumnDataSource({"xs": [], "ys": []})
         self.labels = ColumnDataSource({"x": [], "y": [], "text": []})
@@ -207,66 +194,48 @@ class Chart:
         """
         points = [p for p in points if not self.log or p.mean > 0]
         self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
-        columns = {name: [] for name in POINTS}
-        for point in self.shown:
-            colour, _, marker = self.looks[point.series]
-            law = laws.get((point.series, point.d, point.n), np.nan)
-            stops = {
-                end: sum(row["stopped"] == end for row in point.rows) for end in ("converged", "steps", "diverged")
-            }
-            ends = {"converged": "converged", "steps": "not converged", "diverged": "diverged"}
-            steps = [row["steps"] for row in point.rows]
-            values = dict(
-                x=self._x(point),
-                y=point.mean,
-                low=max(point.low, point.mean / 20) if self.log else point.low,
-                high=point.high,
-                colour=colour,
-                marker="x" if point.stopped == "diverged" else marker,
-                fill=0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0,
-                size=self.unit * (13 if point.shipped else 8),
-                label=self.names[point.series],
-                d=point.d,
-                n=point.n,
-                settings=settings_of(point.series),
-                value=f"{point.mean:.5g}{point.spread}",
-                law=f"{law:.5g}" if isfinite(law) else "none known",
-                runs=("shipped: " if point.shipped else "computed here: ")
-                + ", ".join(f"{count} {ends[end]}" for end, count in stops.items() if count)
-                + f" after {' to '.join(f'{step:,}' for step in sorted({min(steps), max(steps)}))} steps",
-            )
-            for name in POINTS:
-                columns[name].append(values[name])
-        self.points.data = columns
-        lines = [c for c in curves if c.kind != "band"]
-        joined = self._joined({c.series for c in lines if c.series})
-        self.lines.data = {
-            "xs": [c.xs for c in lines] + [xs for _, xs, _ in joined],
-            "ys": [c.ys for c in lines] + [ys for _, _, ys in joined],
-            "colour": [self.looks[c.series].colour if c.series else GREY for c in lines]
-            + [self.looks[s].colour for s, _, _ in joined],
-            "dash": [DASHES[c.kind] for c in lines] + ["dotted"] * len(joined),
-            "width": [self.unit * (2.0 if c.series or c.kind == "exact" else 1.5) for c in lines]
-            + [1.0 * self.unit] * len(joined),
-        }
+        rows = [self._row(p, laws.get((p.series, p.d, p.n), np.nan)) for p in self.shown]
+        self.points.data = {name: [row[name] for row in rows] for name in POINTS}
+        self.lines.data = self._lines([c for c in curves if c.kind != "band"])
         bands = [c for c in curves if c.kind == "band"]
-        self.band.data = {
-            "xs": [c.xs + c.xs[::-1] for c in bands],
-            "ys": [c.ys + [-y for y in c.ys[::-1]] for c in bands],
+        edges = {"xs": [c.xs + c.xs[::-1] for c in bands], "ys": [c.ys + [-y for y in c.ys[::-1]] for c in bands]}
+        self.band.data = edges
+        ends = [(c.xs[-1], c.ys[-1], c.label) for c in curves if c.label]
+        self.labels.data = {name: [end[i] for end in ends] for i, name in enumerate(("x", "y", "text"))}
+        drawn = [*chain(*self.lines.data["ys"], *edges["ys"]), *self.published.data["y"]]
+        self._fit(self.figure.y_range, [*drawn, *(row[end] for row in rows for end in ("low", "high"))], self.log)
+
+    def _row(self, point: Point, law: float) -> dict[str, object]:
+        """Return the columns POINTS of one point. law: the exact one there, or NaN."""
+        look = self.looks[point.series]
+        return {
+            "x": self._x(point),
+            "y": point.mean,
+            "low": max(point.low, point.mean / 20) if self.log else point.low,
+            "high": point.high,
+            "colour": look.colour,
+            "marker": "x" if point.stopped == "diverged" else look.marker,
+            "fill": 0.0 if point.stopped != "converged" else 0.3 if point.shipped else 1.0,
+            "size": self.unit * (13 if point.shipped else 8),
+            "label": self.names[point.series],
+            "d": point.d,
+            "n": point.n,
+            "settings": settings_of(point.series),
+            "value": f"{point.mean:.5g}{point.spread}",
+            "law": f"{law:.5g}" if isfinite(law) else "none known",
+            "runs": ends_of(point),
         }
-        named = [c for c in curves if c.label]
-        self.labels.data = {
-            "x": [c.xs[-1] for c in named],
-            "y": [c.ys[-1] for c in named],
-            "text": [c.label for c in named],
-        }
-        edges = [
-            *(y for ys in self.band.data["ys"] for y in ys),
-            *self.published.data["y"],
-            *columns["low"],
-            *columns["high"],
-        ]
-        self._fit(self.figure.y_range, [*edges, *(y for ys in self.lines.data["ys"] for y in ys)], self.log)
+
+    def _lines(self, curves: list[Curve]) -> dict[str, list]:
+        """Return the columns of all lines: laws and limits, and thin ones through points without a law."""
+        lines = []
+        for c in curves:
+            colour, bold = self.looks[c.series].colour if c.series else GREY, c.series or c.kind == "exact"
+            lines.append((c.xs, c.ys, colour, DASHES[c.kind], 2.0 if bold else 1.5))
+        for series, xs, ys in self._joined({c.series for c in curves if c.series}):
+            lines.append((xs, ys, self.looks[series].colour, "dotted", 1.0))
+        columns = {name: [line[i] for line in lines] for i, name in enumerate(LINES)}
+        return columns | {"width": [self.unit * width for width in columns["width"]]}
 
     def _joined(self, lawful: set[Series]) -> list[tuple[Series, list, list]]:
         """Return a thin line (series, xs, ys) through the points of each series without a law."""
@@ -292,3 +261,12 @@ def settings_of(series: Series) -> str:
     parts += [name for name in (series.kernel, series.rule) if name]
     attraction = [f"attraction: {FORCE_SCALES[series.force_scale].label}"] if series.force_scale else []
     return ", ".join(parts + attraction) or "none"
+
+
+def ends_of(point: Point) -> str:
+    """Return how the runs of a point ended, in words."""
+    counts = {end: sum(row["stopped"] == end for row in point.rows) for end in ENDS}
+    ended = ", ".join(f"{count} {ENDS[end]}" for end, count in counts.items() if count)
+    steps = [row["steps"] for row in point.rows]
+    span = " to ".join(f"{step:,}" for step in sorted({min(steps), max(steps)}))
+    return f"{'shipped' if point.shipped else 'computed here'}: {ended} after {span} steps"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import panel_material_ui as pmui
 
 from app.pages.posterior.jobs import UPLOAD
+from app.pages.posterior.shown import Shown
 from app.ui.job_bar import BUTTON
 from app.ui.text import Text
 from stein_core.posterior.report import SNIPPET
@@ -31,29 +31,29 @@ TWICE = "twice "  # before the name of the method: the key of a change
 ROW = {"margin": (2, 0), "sizing_mode": "stretch_width"}
 
 
-def verdict(shown: dict[str, Any]) -> str:
+def verdict(shown: Shown) -> str:
     """Return the verdict as HTML, with what NUTS says if it was asked."""
-    own = "" if "finite" in shown["findings"] else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
-    note = f"<p><small>{html.escape(shown['note'])}</small></p>" * bool(shown.get("note"))
+    own = "" if "finite" in shown.findings else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
+    note = f"<p><small>{html.escape(shown.report['note'])}</small></p>" * bool(shown.report.get("note"))
     return (
         f"<small>Verdict on {html.escape(judged(shown))}</small>"
-        f'<p class="said">{html.escape(shown["verdict"])}</p>{note}{own}{beside(shown)}'
+        f'<p class="said">{html.escape(shown.report["verdict"])}</p>{note}{own}{beside(shown)}'
     )
 
 
-def judged(shown: dict[str, Any]) -> str:
+def judged(shown: Shown) -> str:
     """Return what the verdict is about: a fit, or a file with its draws, their scores and its size."""
-    if shown["way"] != UPLOAD:
-        return f"{shown['of']}, {shown['title']}"
-    draws, d = shown["about"]["draws"], shown["about"]["coordinates"]
-    size = sum(map(len, shown["files"].values())) / 1000
-    by = f"as draws of {shown['of']}" if shown["target"] else "by their scores"
-    return f"{shown['title']}: {draws:,} draws of {d:,} coordinates, {by}. The file has {size:,.1f} kB."
+    if shown.way != UPLOAD:
+        return f"{shown.of}, {shown.title}"
+    draws, d = shown.report["about"]["draws"], shown.report["about"]["coordinates"]
+    size = sum(map(len, shown.files.values())) / 1000
+    by = f"as draws of {shown.of}" if shown.target else "by their scores"
+    return f"{shown.title}: {draws:,} draws of {d:,} coordinates, {by}. The file has {size:,.1f} kB."
 
 
-def beside(shown: dict[str, Any]) -> str:
+def beside(shown: Shown) -> str:
     """Return a table of the coordinates against NUTS, with both times; or ""."""
-    rows = sorted(shown.get("reference", ()), key=lambda row: -abs(row["mean error"]) - abs(row["sd ratio"] - 1))
+    rows = sorted(shown.report.get("reference", ()), key=lambda row: -abs(row["mean error"]) - abs(row["sd ratio"] - 1))
     if not rows:
         return ""
     cells = "".join(
@@ -61,22 +61,22 @@ def beside(shown: dict[str, Any]) -> str:
         f"<td>{row['mean error']:+.2f}</td></tr>"
         for row in rows[:MOST]
     )
-    ours = f"This fit took {shown['seconds']:.1f} s, " if shown.get("seconds") else ""
-    took = f"<p><small>{ours}NUTS {shown['reference_seconds']:.1f} s (4 chains, 500 + 1,000 steps).</small></p>"
+    ours = f"This fit took {shown.report['seconds']:.1f} s, " if shown.report.get("seconds") else ""
+    took = f"<p><small>{ours}NUTS {shown.report['reference_seconds']:.1f} s (4 chains, 500 + 1,000 steps).</small></p>"
     return f"<table><tr><th>Against NUTS</th><th>sd</th><th>mean</th></tr>{cells}</table>{took}"
 
 
-def measured(one: dict[str, Any]) -> str:
+def measured(one: Shown) -> str:
     """Return what a result has measured, in a line."""
-    found = one["findings"]
+    found = one.findings
     numbers = {
         "sd ×": _value(found, "width"),
         "mean": _value(found, "location", "+.2f", " sd"),
         "k-hat": _value(found, "k_hat"),
-        "took": f"{one['seconds']:.0f} s" if one.get("seconds") else "",
+        "took": f"{one.report['seconds']:.0f} s" if one.report.get("seconds") else "",
     }
     words = ", ".join(f"{name} {text}" for name, text in numbers.items() if text)
-    judged = {True: "right", False: "not right", None: "not all checked"}[one["ok"]]
+    judged = {True: "right", False: "not right", None: "not all checked"}[one.ok]
     return f"{judged}: {words}" if words else "no numbers"
 
 
@@ -86,8 +86,8 @@ def _value(found, name, form=".2f", unit="") -> str:
 
 
 def rows(
-    shown: dict[str, Any],
-    tried: Sequence[dict[str, Any]],
+    shown: Shown,
+    tried: Sequence[Shown],
     ways: dict[str, str],
     act: Callable[[str], None],
     busy: bool,
@@ -101,10 +101,10 @@ def rows(
         act: called with a key, to run it or to look at its result.
         busy: whether something runs.
     """
-    known = {one["way"]: one for one in tried}
-    listed = [(key, label, known.get(key)) for key, label in ways.items() if key != shown["way"]]
-    listed += [(one["way"], one["title"], one) for one in tried if one["way"] not in ways]
-    made = [row("Shown: " + shown["title"], measured(shown), None, None, busy)]
+    known = {one.way: one for one in tried}
+    listed = [(key, label, known.get(key)) for key, label in ways.items() if key != shown.way]
+    listed += [(one.way, one.title, one) for one in tried if one.way not in ways]
+    made = [row("Shown: " + shown.title, measured(shown), None, None, busy)]
     for key, label, one in listed:
         made.append(
             row(
@@ -113,10 +113,10 @@ def rows(
                 "Use it" if one else "Run",
                 lambda k=key: act(k),
                 busy,
-                bool(one and one["ok"]),
+                bool(one and one.ok),
             )
         )
-    if not shown.get("reference"):
+    if not shown.report.get("reference"):
         made.append(row("Compare with NUTS", "4 chains, 500 + 1,000 steps", "Run", lambda: act(NUTS), busy))
     return made
 

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from app.pages.posterior.choice import WAYS, Choice, command
+from app.pages.posterior.shown import Shown
 from stein_core import TARGETS
 
 FILE = Path(__file__).parents[3] / "assets" / "posterior_example.json"
@@ -20,13 +20,15 @@ CHOICE = Choice("student", "few")
 BESIDE = ("smi",)  # what else was measured
 
 
-def example() -> list[dict[str, Any]]:
+def example() -> list[Shown]:
     """Return the results as the page holds them, the one that is looked at first."""
     found = json.loads(FILE.read_text(encoding="utf-8"))
-    about = {"of": TARGETS[CHOICE.posterior].label, "target": CHOICE.posterior, "files": {}, "example": True}
+    of, target = TARGETS[CHOICE.posterior].label, CHOICE.posterior
     return [
-        {**one, **about, "title": f"{WAYS[way][0]}, an example", "way": way, "words": command(CHOICE.posterior, way)}
-        for way, one in found.items()
+        Shown(
+            report, report["page"], f"{WAYS[way][0]}, an example", of, way, target, command(target, way), example=True
+        )
+        for way, report in found.items()
     ]
 
 

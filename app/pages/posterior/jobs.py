@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from app.pages.posterior.choice import has_scores, posteriors
-from app.server.jobs import Job
+from app.pages.posterior.shown import Shown
+from app.server.jobs import JOBS, Job
 from stein_core import TARGETS, Recipe, Spec
 from stein_core.cli.posterior import EXAMPLE
 
@@ -90,10 +91,61 @@ class PosteriorJob(Job):
         return next((label for label, name in posteriors().items() if name == self.target), self.target)
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> Shown:
         """Return the result as the page holds it."""
-        about = {"title": self.title, "of": self.of, "way": self.way, "target": self.target}
-        return {**self.result, **about, "files": self.files, "words": self.words, "page": self.report}
+        return Shown(self.result, self.report, self.title, self.of, self.way, self.target, self.words, self.files)
+
+
+class Turns:
+    """The jobs of one page. One runs at a time; the others wait for it.
+
+    Attributes:
+        job: the one that runs or has just ended, or None.
+        waiting: an upload, or the other runs of a stage.
+    """
+
+    def __init__(self):
+        self.job: PosteriorJob | None = None
+        self.waiting: list[PosteriorJob] = []
+
+    @property
+    def active(self) -> bool:
+        """Return whether a job runs or waits for a process."""
+        return bool(self.job and self.job.active)
+
+    @property
+    def upload(self) -> PosteriorJob | None:
+        """Return the check of a file that waits, or None."""
+        return next((each for each in self.waiting if each.way == UPLOAD), None)
+
+    def start(self, job: PosteriorJob) -> None:
+        """Queue a job."""
+        self.job = job
+        JOBS.add(job)
+
+    def add_upload(self, job: PosteriorJob) -> bool:
+        """Take the check of a file in place of an earlier one. Return whether it can start now, else it waits."""
+        self.waiting = [each for each in self.waiting if each.way != UPLOAD]
+        if self.active and self.job.way != UPLOAD:
+            self.waiting.append(job)
+            return False
+        self.cancel()
+        self.job = None
+        return True
+
+    def ended(self) -> PosteriorJob | None:
+        """Return the job that has ended, once. If it was not done, what belongs to it does not wait any more."""
+        job = None if self.active else self.job
+        if job:
+            self.job = None
+            if job.state != "done":
+                self.waiting = [each for each in self.waiting if each.way == UPLOAD]
+        return job
+
+    def cancel(self) -> None:
+        """Cancel the job that runs."""
+        if self.job:
+            self.job.cancel()
 
 
 def check_of_file(content: bytes, name: str, posterior: str) -> PosteriorJob:

@@ -12,7 +12,8 @@ import panel_material_ui as pmui
 from app.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, rows, verdict
 from app.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
 from app.pages.posterior.example import CHOICE, example
-from app.pages.posterior.jobs import UPLOAD, PosteriorJob, check_of_file, checks_of_stage
+from app.pages.posterior.jobs import UPLOAD, PosteriorJob, Turns, check_of_file, checks_of_stage
+from app.pages.posterior.shown import Shown
 from app.pages.posterior.tables import CSS as TABLES, tables
 from app.server.jobs import JOBS
 from app.ui import link
@@ -40,11 +41,10 @@ class PosteriorPage:
         self.shell = shell
         names = posteriors()
         self.choice, problems = link.read(LINK, query, CHOICE)
-        self.shown: dict | None = None
-        self.tried: list[dict] = []
+        self.shown: Shown | None = None
+        self.tried: list[Shown] = []
         self.busy = False
-        self.job: PosteriorJob | None = None
-        self.waiting: list[PosteriorJob] = []  # an upload, or the other runs of a stage
+        self.turns = Turns()
         self.posterior = pmui.Select(label="Posterior", options=names, value=self.choice.posterior, **SIZE)
         ways = {label: key for key, (label, *_) in WAYS.items()}
         self.way = pmui.Select(label="Method", options=ways, value=self.choice.way, **SIZE)
@@ -54,7 +54,7 @@ class PosteriorPage:
             label="Fit and check", icon="play_arrow", variant="contained", on_click=lambda event: self.fit(), **BUTTON
         )
         self.stop = pmui.Button(
-            label="Cancel", icon="stop", on_click=lambda event: self.job.cancel(), visible=False, **TEXT
+            label="Cancel", icon="stop", on_click=lambda event: self.turns.cancel(), visible=False, **TEXT
         )
         self.bar = Bar("steps")
         self.reading = pmui.Typography("", variant="body2", margin=(4, 8), **MIDDLE)
@@ -79,8 +79,8 @@ class PosteriorPage:
         page, numbers = (
             pmui.FileDownload(label=f"Report as {kind}", callback=call, filename=f"report.{kind.lower()}", **TEXT)
             for kind, call in (
-                ("HTML", lambda: io.StringIO(self.report)),
-                ("JSON", lambda: io.StringIO(json.dumps(self.numbers(), indent=1))),
+                ("HTML", lambda: io.StringIO(self.shown.page)),
+                ("JSON", lambda: io.StringIO(json.dumps(self.shown.numbers, indent=1))),
             )
         )
         self.files = pmui.Row(page, numbers, margin=0)
@@ -110,7 +110,7 @@ class PosteriorPage:
         elif self.choice == CHOICE:
             self.show_example()
         shell.frame.param.watch(lambda event: self.draw(), "dark_theme")
-        pn.state.on_session_destroyed(lambda context: self.job and self.job.cancel())
+        pn.state.on_session_destroyed(lambda context: self.turns.cancel())
 
     # ---- what the shell asks
 
@@ -131,31 +131,28 @@ class PosteriorPage:
 
     def refresh(self):
         """Show how far the job is, and its result."""
-        job = self.job
-        active = bool(job and job.active)
+        active = self.turns.active
         self.run.disabled = self.stop.visible = self.bar.visible = active
         if active is not self.busy:
             self.busy = active
             self.draw_rows()
         if active:
-            self.bar.show(job)
-            self.reading.object = self.news(job)
-        elif job:
-            self.job, self.reading.object = None, "Cancelled." if job.state == "cancelled" else ""
+            self.bar.show(self.turns.job)
+            self.reading.object = self.news(self.turns.job)
+        elif job := self.turns.ended():
+            self.reading.object = "Cancelled." if job.state == "cancelled" else ""
             if job.state == "failed":
                 self.refuse(f"{job.title}: {job.error}" if job.way == UPLOAD else job.error)
             elif job.state == "done":
                 self.take(job)
-            if job.state != "done":
-                self.waiting = [each for each in self.waiting if each.way == UPLOAD]
-            if self.waiting:
-                self.start(self.waiting.pop(0), job.state != "failed")
+            if self.turns.waiting:
+                self.start(self.turns.waiting.pop(0), job.state != "failed")
 
     def news(self, job: PosteriorJob) -> str:
         """Return how far a job is, and which file comes next."""
         starts = f"Checking {job.title}" if job.way == UPLOAD else "Finding the start, and compiling"
         said = progress(job, "steps") if JOBS.ahead(job) or job.total > 1 else starts
-        return said + "".join(f". Then {each.title}" for each in self.waiting if each.way == UPLOAD)
+        return said + (f". Then {self.turns.upload.title}" if self.turns.upload else "")
 
     # ---- from the user
 
@@ -170,54 +167,45 @@ class PosteriorPage:
             way: another one than that chosen, to compare with what is shown.
             reference: compare with NUTS.
         """
-        now = (
-            (self.shown["target"], self.shown["way"]) if way or reference else (self.choice.posterior, self.choice.way)
-        )
-        target, key = now[0], way or now[1]
-        label = WAYS[key][0]
+        again = way or reference
+        target, key = (self.shown.target, way or self.shown.way) if again else (self.choice.posterior, self.choice.way)
         words = (*command(target, key), *("--reference", "nuts") * reference)
-        files = self.shown["files"] if way or reference else {}
-        self.start(PosteriorJob(words, label, key, target, files, more=bool(way)))
+        self.start(PosteriorJob(words, WAYS[key][0], key, target, self.shown.files if again else {}, more=bool(way)))
 
     def change(self, key: str) -> None:
         """Run a suggestion, or look at its result if it was measured: a key of WAYS, or NUTS."""
-        known = next((one for one in self.tried if one["way"] == key), None)
+        known = next((one for one in self.tried if one.way == key), None)
         if known:
             self.shown, self.tried = known, [self.shown, *(one for one in self.tried if one is not known)]
             self.draw()
-        elif key == NUTS and self.shown["way"] not in WAYS:
-            self.again(("--reference", "nuts"), self.shown["title"], self.shown["way"])
+        elif key == NUTS and self.shown.way not in WAYS:
+            self.again(("--reference", "nuts"), self.shown.title, self.shown.way)
         elif key == NUTS:
             self.fit(reference=True)
         elif key.startswith(TWICE):
-            count = str(2 * self.shown["particles"])
-            self.again(("--particles", count), f"{self.shown['title']}, with {count} particles", key, True)
+            count = str(2 * self.shown.particles)
+            self.again(("--particles", count), f"{self.shown.title}, with {count} particles", key, True)
         else:
             self.fit(way=key)
 
     def again(self, words: tuple[str, ...], title: str, way: str, more: bool = False) -> None:
         """Run what is shown with further words of the command."""
         shown = self.shown
-        self.start(PosteriorJob((*shown["words"], *words), title, way, shown["target"], shown["files"], more=more))
+        self.start(PosteriorJob((*shown.words, *words), title, way, shown.target, shown.files, more=more))
 
     def check(self, runs) -> None:
         """Check what is on a stage, see `checks_of_stage`."""
-        self.waiting += checks_of_stage(runs)
-        if self.waiting and not (self.job and self.job.active):
-            self.start(self.waiting.pop(0))
+        self.turns.waiting += checks_of_stage(runs)
+        if self.turns.waiting and not self.turns.active:
+            self.start(self.turns.waiting.pop(0))
 
     def upload(self, content: bytes) -> None:
         """Check an uploaded file. It takes the place of another one, and waits for the end of a fit."""
         job = check_of_file(content, self.file.file or "draws", self.choice.posterior)
-        self.waiting = [each for each in self.waiting if each.way != UPLOAD]
-        if self.job and self.job.active and self.job.way != UPLOAD:
-            self.waiting.append(job)
-            self.reading.object = self.news(self.job)
-            return
-        if self.job:
-            self.job.cancel()
-            self.job = None
-        self.start(job)
+        if self.turns.add_upload(job):
+            self.start(job)
+        else:
+            self.reading.object = self.news(self.turns.job)
 
     def show_example(self) -> None:
         """Show what was computed before for the choice that the page opens with."""
@@ -232,14 +220,13 @@ class PosteriorPage:
 
     def start(self, job: PosteriorJob, right: bool = True) -> None:
         """Queue a job, unless one is under way. right: whether what the last one said is taken off the page."""
-        if self.job and self.job.active:
+        if self.turns.active:
             return
         if right:
             self.error.visible = False
-        if not job.more and self.shown and "example" in self.shown:
+        if not job.more and self.shown and self.shown.example:
             self.put_away()
-        self.job = job
-        JOBS.add(job)
+        self.turns.start(job)
         self.refresh()
 
     def refuse(self, sentence: str) -> None:
@@ -250,12 +237,10 @@ class PosteriorPage:
 
     def take(self, job: PosteriorJob) -> None:
         """Show the result of a job: as the one that is looked at, or as one more that was measured."""
-        way = job.way
         if job.more and self.shown:
-            self.tried = [one for one in self.tried if one["way"] != way] + [job.shown]
+            self.tried = [one for one in self.tried if one.way != job.way] + [job.shown]
         else:
-            keys = ("way", "target", "files")
-            same = self.shown and all(self.shown[key] == getattr(job, key) for key in keys)
+            same = self.shown and self.shown.repeats(job.shown)
             self.shown, self.tried = job.shown, self.tried if same else []
         self.draw()
 
@@ -263,10 +248,10 @@ class PosteriorPage:
         """Draw the answer, in the present theme."""
         if self.shown is None:
             return
-        method = WAYS[self.shown["way"]][1] if self.shown["way"] in WAYS else self.shown["way"].partition(" ")[2]
-        look = look_of(method or "svgd")
+        way = self.shown.way
+        look = look_of((WAYS[way][1] if way in WAYS else way.partition(" ")[2]) or "svgd")
         colour = look.dark if self.shell.frame.dark_theme else look.colour
-        self.text.html = f'<div class="answer">{questions(self.shown, colour)}</div>'
+        self.text.html = f'<div class="answer">{questions(self.shown.report, colour)}</div>'
         self.verdict.html = verdict(self.shown)
         self.aside.visible = True
         self.draw_rows()
@@ -275,21 +260,12 @@ class PosteriorPage:
         """Draw the suggestions; their buttons rest while something runs."""
         if self.shown is None:
             return
-        ways = {key: WAYS[key][0] for key in ("smi", "svgd", "vi")} if self.shown["target"] else {}
-        if self.shown["way"] in WAYS and self.shown.get("particles", 1) > 1:
-            ways[TWICE + WAYS[self.shown["way"]][1]] = f"Twice as many particles: {2 * self.shown['particles']}"
+        ways = {key: WAYS[key][0] for key in ("smi", "svgd", "vi")} if self.shown.target else {}
+        if self.shown.way in WAYS and self.shown.particles > 1:
+            ways[TWICE + WAYS[self.shown.way][1]] = f"Twice as many particles: {2 * self.shown.particles}"
         head = pmui.Typography("What to change, measured", variant="subtitle2", margin=(8, 8, 0, 8))
         made = rows(self.shown, self.tried, ways, self.change, self.busy) if ways else []
         self.further[:] = [head, *made] if made else []
-
-    @property
-    def report(self) -> str:
-        """Return the report that is looked at, as one HTML page."""
-        return self.shown["page"] if self.shown else ""
-
-    def numbers(self) -> dict:
-        """Return the report that is looked at, in plain JSON types."""
-        return {key: value for key, value in self.shown.items() if key not in ("page", "files", "words")}
 
 
 WIDE = ".prose > * { max-width: none; }"
