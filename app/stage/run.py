@@ -11,7 +11,7 @@ import numpy as np
 
 from stein_core import METHODS, Frame, Spec, State, Stepper
 from stein_core.contract.common_knobs import COMMON
-from stein_core.contract.recipe import EDITS, Knobs, check_knobs
+from stein_core.contract.recipe import EDITS, Knobs
 from stein_core.runs.assembly import Measure
 
 HISTORY_BYTES = 64e6
@@ -31,18 +31,17 @@ class HistoryEntry(NamedTuple):
 
 @dataclass
 class MethodRun:
-    """One method of a run. stepper: its program; None while it has none. diverged: it takes no step any more. spent,
-    taken: recent seconds and steps."""
+    """One method of a run. stepper: its program; None while it has none. knobs: those of the run that it has, checked.
+    diverged: it takes no step any more. spent, taken: recent seconds and steps."""
 
     spec: Spec
     stepper: Stepper | None
-    known: frozenset[str]  # the method's knobs, which are needed at every frame
+    knobs: Knobs
     state: State
     step: int
     spent: float = 0.0
     taken: float = 0.0
     diverged: bool = False
-    checked: tuple[dict, Knobs] | None = None  # the run's knobs, and those of them that this method has
 
     @property
     def seconds(self) -> float:
@@ -53,10 +52,10 @@ class MethodRun:
         """Go on from this state."""
         self.state, self.step = state, int(state.step)
 
-    def advance(self, knobs: Mapping[str, Any], goal: int) -> None:
+    def advance(self, goal: int) -> None:
         """Take the steps up to `goal`; fewer when it diverges."""
         started, before = time.perf_counter(), self.step
-        self.put(self.stepper.advance(self.state, knobs, goal - before))
+        self.put(self.stepper.advance(self.state, self.knobs, goal - before))
         self.spent = FADE * self.spent + time.perf_counter() - started
         self.taken = FADE * self.taken + self.step - before
 
@@ -123,14 +122,14 @@ class Run:
             if own is None or own.spec != spec:
                 state = self.start_of(stepper)
                 state = resize(own.state, state) if own else state
-                self.methods[spec.method] = MethodRun(spec, stepper, frozenset(spec.knobs()), state, int(state.step))
+                knobs = known_to(spec, self.knobs)
+                self.methods[spec.method] = MethodRun(spec, stepper, knobs, state, int(state.step))
             else:
-                own.stepper = stepper
+                own.stepper, own.knobs = stepper, known_to(spec, self.knobs)
 
     def start_of(self, stepper: Stepper) -> State:
         """The state in which a method begins."""
-        known = stepper.spec.knobs()
-        return stepper.reset(self.setup.seed, {k: v for k, v in self.setup.knobs.items() if k in known})
+        return stepper.reset(self.setup.seed, known_to(stepper.spec, self.setup.knobs))
 
     def advance(self, steps: int) -> list[str]:
         """Take up to `steps` steps; a pending change may come first. Return the methods that diverged."""
@@ -150,7 +149,7 @@ class Run:
 
     def look(self, measure: Measure = True) -> list[Frame]:
         """Return the frames of this moment, with the diagnostics of `measure`, and enter it into the history."""
-        self.frames = [own.stepper.look(own.state, self.knobs_of(own), measure) for own in self.live.values()]
+        self.frames = [own.stepper.look(own.state, own.knobs, measure) for own in self.live.values()]
         entry = HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
         if not self.history:
             self.history = [entry]
@@ -166,12 +165,10 @@ class Run:
     def change(self, name: str, value: Any) -> None:
         """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated.
         Raises ValueError, and changes nothing, for a value that does not fit the rest."""
-        if name not in EDITS:
-            for own in self.live.values():
-                check_knobs(own.spec, self.knobs_of(own, {**self.knobs, name: value}))
+        checked = None if name in EDITS else self._checked({**self.knobs, name: value})
         self._forget_later()
         self.pending = []
-        self._apply(name, value)
+        self._apply(name, value, checked)
 
     def rewind(self, position: int) -> None:
         """Go back (or forward) to an entry of the history. Only the particle count of its knobs comes back."""
@@ -180,7 +177,7 @@ class Run:
         self.position = min(max(position, 0), len(self.history) - 1)
         entry = self.history[self.position]
         self.clock = entry.clock
-        self.knobs = {**self.knobs, "method.particles": count_of(entry.knobs)}
+        self._take({**self.knobs, "method.particles": count_of(entry.knobs)})
         for name, own in self.live.items():
             own.put(resize(entry.states[name], self.start_of(own.stepper)))
 
@@ -188,20 +185,22 @@ class Run:
         """Return the setup that repeats what is shown, and then goes on as a link said."""
         return replace(self.setup, changes=(*self._changes_here(), *self.pending), steps=self.clock)
 
-    def knobs_of(self, own: MethodRun, knobs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Of `knobs`, or the present ones, those that a method has. The present ones are checked once."""
-        if knobs is not None:
-            return {name: value for name, value in knobs.items() if name in own.known}
-        if own.checked is None or own.checked[0] is not self.knobs:  # every change makes another dict
-            own.checked = self.knobs, Knobs(own.spec, self.knobs_of(own, self.knobs))
-        return own.checked[1]
+    def _checked(self, knobs: Mapping[str, Any]) -> dict[str, Knobs]:
+        """Return the knobs of each method, checked."""
+        return {name: known_to(own.spec, knobs) for name, own in self.live.items()}
+
+    def _take(self, knobs: dict[str, Any], checked: dict[str, Knobs] | None = None) -> None:
+        """Make these the present knobs."""
+        for name, each in (checked or self._checked(knobs)).items():
+            self.methods[name].knobs = each
+        self.knobs = knobs
 
     def _move(self, methods: Mapping[str, MethodRun], goal: int, steps: int) -> list[str]:
         """Up to `steps` steps of these methods towards `goal`; those that diverged."""
         before, diverged = {name: own.state for name, own in methods.items()}, []
         for name, own in methods.items():
             end = min(goal, own.step + steps)
-            own.advance(self.knobs_of(own), end)
+            own.advance(end)
             if own.step < end:
                 diverged.append(name)
                 own.diverged = not self.together
@@ -211,7 +210,7 @@ class Run:
             for name, own in methods.items():
                 if own.step > last:
                     own.put(before[name])
-                    own.advance(self.knobs_of(own), last)
+                    own.advance(last)
         return diverged
 
     def _states(self) -> dict[str, State]:
@@ -222,16 +221,16 @@ class Run:
         while self.pending and self.pending[0][0] <= self.clock:
             self._apply(*self.pending.pop(0)[1:])
 
-    def _apply(self, name: str, value: Any) -> None:
+    def _apply(self, name: str, value: Any, checked: dict[str, Knobs] | None = None) -> None:
         fixed = self.capacity == 1 or all(METHODS[method].facts.sampler for method in self.live)
         if name in EDITS and fixed or name == "remove" and not (value < self.count and self.count > 1):
             return  # nothing to add to, or to take from
-        for own in self.live.values():
-            own.put(own.stepper.change(own.state, self.knobs_of(own), name, value)[0])
         if name in EDITS:
-            self.knobs = {**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)}
+            for own in self.live.values():
+                own.put(own.stepper.change(own.state, own.knobs, name, value)[0])
+            self._take({**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)})
         else:
-            self.knobs = {**self.knobs, name: value}
+            self._take({**self.knobs, name: value}, checked)
             if self.clock == 0 and not self.changes:
                 self.setup = replace(self.setup, knobs=self.knobs)
                 return
@@ -261,6 +260,12 @@ class Run:
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self._states()))
         if len(self.history) > max(8, min(HISTORY_FRAMES, HISTORY_BYTES / size)):
             self.history = [*self.history[:-1:2], self.history[-1]]
+
+
+def known_to(spec: Spec, knobs: Mapping[str, Any]) -> Knobs:
+    """Return the knobs that a spec has."""
+    known = spec.knobs()
+    return Knobs(spec, {name: value for name, value in knobs.items() if name in known})
 
 
 def count_of(knobs: Mapping[str, Any]) -> int:

@@ -47,7 +47,7 @@ class FunctionSession(Training):
         name, now = own.spec.method, time.monotonic()
         then, sizes = self._forces.get(name, (-math.inf, (math.nan, math.nan)))
         if now - then > FORCES_EVERY:
-            frame = own.stepper.look(own.state, self._run.knobs_of(own), False)
+            frame = own.stepper.look(own.state, own.knobs, False)
             sizes = tuple(float(np.linalg.norm(f, axis=1).mean()) for f in (frame.attract, frame.repulse))
             self._forces[name] = time.monotonic(), sizes
         return sizes
