@@ -13,7 +13,7 @@ from stein_core.base.errors import short, unknown, whole
 from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.knobs import PointsKnob
 from stein_core.contract.recipe import EDITS
-from stein_core.contract.registry import Entry
+from stein_core.contract.registry import Entry, Registry
 from stein_core.contract.spec import all_options, options_of_dim
 
 PANELS = 3
@@ -50,31 +50,29 @@ class Setup:
             raise ValueError(f"methods = {short(','.join(self.methods))!r}; allowed: 1 to {PANELS} different ones.")
         if self.steps < 0:
             raise ValueError(f"steps = {short(self.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
-        options = dict(self.options)
-        for group, registry in (("target", TARGETS), ("guide", GUIDES)):
-            if (name := getattr(self, group)) is not None:
-                name, more = registry.present(name)
-                plain = more and group == "guide" and any(METHODS[m].facts.guides[0] == name for m in self.methods)
-                object.__setattr__(self, group, None if plain else registry[name].name)
-                options |= {f"{group}.{option}": value for option, value in more.items()}
+        options = dict(self.options) | self._present("target", TARGETS) | self._present("guide", GUIDES)
         if said := options_of_dim(TARGETS[self.target], self.dim, options):
             options = {**said, **options}
             object.__setattr__(self, "dim", None)
-        allowed = all_options(self.target)
-        for name in options:
-            if name not in allowed:
-                raise unknown("option", name, allowed)
-        object.__setattr__(self, "options", {name: allowed[name].check(value) for name, value in options.items()})
+        object.__setattr__(self, "options", checked("option", options, all_options(self.target)))
         used = {name for method in self.methods for name in self.spec(method, CAPACITY).options}
         object.__setattr__(self, "options", {name: v for name, v in self.options.items() if name in used})
-        known = all_knobs(self.target)
-        for name in self.knobs:
-            if name not in known:
-                raise unknown("knob", name, known)
-        object.__setattr__(self, "knobs", {name: known[name].check(value) for name, value in self.knobs.items()})
+        object.__setattr__(self, "knobs", checked("knob", self.knobs, all_knobs(self.target)))
         for method in self.methods:
             if problem := LIMITS.refusal(self.recipe(method, CAPACITY).spec.dim, 1):
                 raise ValueError(problem)
+
+    def _present(self, group: str, registry: Registry) -> dict[str, Any]:
+        """Take the present name of a target or a guide, and return the options that stand for a former one.
+
+        A guide that is the default of one of the methods needs no name.
+        """
+        if (name := getattr(self, group)) is None:
+            return {}
+        name, more = registry.present(name)
+        plain = more and group == "guide" and any(METHODS[m].facts.guides[0] == name for m in self.methods)
+        object.__setattr__(self, group, None if plain else registry[name].name)
+        return {f"{group}.{option}": value for option, value in more.items()}
 
     def spec(self, method: str, capacity: int) -> Spec:
         """The Spec of one panel."""
@@ -121,6 +119,14 @@ class Setup:
         target, _ = TARGETS.present(query.get("target", plain.target))
         setup, problems = link.read(link_fields(target if target in TARGETS else plain.target), query, plain)
         return setup, list(problems.values())
+
+
+def checked(kind: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values, checked by the knob or option of their name."""
+    for name in given:
+        if name not in known:
+            raise unknown(kind, name, known)
+    return {name: known[name].check(value) for name, value in given.items()}
 
 
 def all_knobs(target: str | None = None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from app.stage.setup import checked
 from app.ui import link
 from stein_core import Knob, Recipe, Spec
 from stein_core.base.errors import unknown
@@ -90,10 +91,7 @@ class TrainingSetup:
         self.settle(methods=tuple(name for name in shown if name in self.methods))
         for name, (low, high) in limits.items():
             self.settle(**{name: Knob(name, low, low, high, "integer").check(getattr(self, name))})
-        for name in self.knobs:
-            if name not in known:
-                raise unknown("knob", name, known)
-        knobs = {name: known[name].check(value) for name, value in self.knobs.items()}
+        knobs = checked("knob", self.knobs, known)
         self.settle(knobs={name: value for name, value in knobs.items() if value != self.default_of(name)})
         if self.particles > self.most:
             raise ValueError(f"method.particles = {self.particles} is out of range; allowed: 1 to {self.most}.")

@@ -59,14 +59,18 @@ def calibration_error(probabilities: np.ndarray, y: np.ndarray, bins: int = BINS
         weighted: by the number of inputs in each bin, the usual definition (Guo et al. 2017); else each bin with an
             input counts the same.
     """
-    mean = np.mean(np.asarray(probabilities, float), axis=0)
-    confidence, right = mean.max(axis=1), mean.argmax(axis=1) == y
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    confidence, right, which = binned(np.mean(np.asarray(probabilities, float), axis=0), y, bins)
     counts = np.bincount(which, minlength=bins)
     gaps = np.abs(np.bincount(which, right - confidence, bins))
     if weighted:
         return float(gaps.sum() / len(y))
     return float(np.mean(gaps[counts > 0] / counts[counts > 0]))
+
+
+def binned(p: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the largest of the probabilities p (k, c), whether it is the label's, and the bin of it: (k,) each."""
+    confidence = p.max(axis=1)
+    return confidence, p.argmax(axis=1) == labels, np.minimum((confidence * bins).astype(int), bins - 1)
 
 
 def nll(probabilities: np.ndarray, y: np.ndarray, as_coded: bool = False) -> float:

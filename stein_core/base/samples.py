@@ -1,4 +1,4 @@
-"""Distances between two samples, and the shares of a sample by mode. NumPy only."""
+"""Numbers of a sample: its distance to another one, its shares by mode, its Stein traces. NumPy only."""
 
 from __future__ import annotations
 
@@ -33,3 +33,13 @@ def shares(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the share (k,) of a sample (n, d) that is nearest to each of the centres (k, d)."""
     squared = np.sum((np.asarray(x)[:, None, :] - np.asarray(centers)) ** 2, axis=-1)
     return np.bincount(np.argmin(squared, axis=1), minlength=len(centers)) / len(x)
+
+
+def stein_traces(x: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1). Exact draws have 1; the mean is the Stein trace r.
+
+    Args:
+        x: (n, d) draws.
+        scores: (n, d) gradients of the log density there.
+    """
+    return -np.sum(scores * (x - x.mean(axis=0)), axis=0) / max(len(x) - 1, 1)

@@ -1,13 +1,11 @@
-"""Gram matrices of particles, and the noise that they shape."""
+"""Gram matrices of particles, and their roots."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from stein_core.base.noise import normal
-from stein_core.base.streams import Stream
-from stein_core.contract.types import Array, Method, State
+from stein_core.contract.types import Array
 from stein_core.forces.interaction import distances_and_bandwidth
 from stein_core.forces.problem import Problem
 from stein_core.forces.sums import kernel_matrix
@@ -40,32 +38,3 @@ def elementwise_root(problem: Problem, particles: Array) -> Array:
     """Return the square root of each entry of K, and 0 on spare rows. It is no root of K."""
     active = problem.active(len(particles))
     return jnp.where(active[:, None] & active, jnp.sqrt(jnp.maximum(gram_of(problem, particles), 0.0)), 0.0)
-
-
-def stochastic(problem: Problem, field, gram) -> Method:
-    """Return the Method that follows a force field and adds noise that is correlated between particles:
-
-        x <- x + epsilon phi + sqrt(2 epsilon / m) chol(K) Z,   Z standard normal (n, p).
-
-    With the forces of a kernel and its Gram matrix K all particles together sample the posterior (Gallego & Insua
-    2018).
-
-    Args:
-        problem: start, step size and number of active particles.
-        field: (the step's key, State) -> Forces.
-        gram: particles -> a root (n, n) of their Gram matrix, for example `gram_root`.
-    """
-
-    def init(key, n):
-        return State(jnp.int32(0), key, problem.start(key, n), ())
-
-    def step(key, state):
-        n, epsilon = state.particles.shape[0], problem.step_size
-        active = problem.active(n)[:, None]
-        forces = jax.tree.map(lambda f: jnp.where(active, f, 0.0), field(key, state))
-        z = normal(jax.random.fold_in(key, Stream.NOISE), (n,), state.particles.shape[1])
-        noise = jnp.sqrt(2 * epsilon / problem.m) * (gram(state.particles) @ jnp.where(active, z, 0.0))
-        moved = epsilon * (forces.attract + forces.repulse) + noise
-        return State(state.step + 1, state.key, state.particles + jnp.where(active, moved, 0.0), ()), forces
-
-    return Method(init, step)

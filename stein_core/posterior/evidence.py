@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stein_core.base.samples import stein_traces
 from stein_core.contract.facts import Facts
 from stein_core.contract.registry import Registry
 from stein_core.contract.target import Mode
@@ -153,13 +154,10 @@ class Evidence:
 
     @cached_property
     def trace(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return r_j (d,) = -sum_l s_lj (x_lj - mean_j) / (n - 1) and its standard errors (d,), 0 for particles.
-
-        The mean of r_j is the Stein trace r.
-        """
+        """Return r_j (d,), see `stein_traces`, and its standard errors (d,), 0 for particles."""
         each = -self.scores * (self.draws - self.draws.mean(axis=0))
         error = np.maximum(each.std(axis=0), math.sqrt(2.0)) / math.sqrt(self.ess) * (self.chains > 0)
-        return each.sum(axis=0) / max(self.n - 1, 1), error
+        return stein_traces(self.draws, self.scores), error
 
     @cached_property
     def directions(self) -> tuple[Direction, Direction] | None:

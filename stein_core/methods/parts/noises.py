@@ -1,4 +1,11 @@
-"""Noise that a Gram matrix shapes, for methods whose optimiser is free."""
+"""Noise that a Gram matrix shapes: correlated between particles.
+
+With plain steps, the forces of a kernel and the Cholesky factor of its Gram matrix K,
+
+    x <- x + epsilon phi + sqrt(2 epsilon / m) chol(K) Z,   Z standard normal (n, p),
+
+all particles together sample the posterior (Gallego & Insua 2018).
+"""
 
 from __future__ import annotations
 
@@ -49,13 +56,14 @@ KNOB = Knob(
 )
 
 
-def shaken(problem, compared, noise):
+def shaken(problem, compared, noise, noises=FORCE_NOISES):
     """Return the noise that `interaction.flow` takes.
 
     Args:
         problem: step size and number of active particles.
         compared: (key, State) -> (problem of the kernel, what it compares (n, k)).
-        noise: index in FORCE_NOISES.
+        noise: index in `noises`.
+        noises: the registry.
     """
 
     def draw(key, state):
@@ -66,8 +74,10 @@ def shaken(problem, compared, noise):
             z = normal(jax.random.fold_in(key, Stream.NOISE), (n,), p)
             return jnp.where(problem.active(n)[:, None], z, 0.0).astype(state.particles.dtype)
 
-        # A million normal numbers cost as much as the step of a network: none are drawn without noise.
-        z = jax.lax.cond(noise > 0, some, lambda: jnp.zeros_like(state.particles))
-        return FORCE_NOISES.pick(noise, branch=lambda entry: partial(entry.make, among, what, z))
+        if "none" in noises:  # a million normal numbers cost as much as the step of a network: draw none without noise
+            z = jax.lax.cond(noise != noises.index("none"), some, lambda: jnp.zeros_like(state.particles))
+        else:
+            z = some()
+        return noises.pick(noise, branch=lambda entry: partial(entry.make, among, what, z))
 
     return draw

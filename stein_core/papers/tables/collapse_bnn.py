@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from stein_core import theory
+from stein_core.base.samples import stein_traces
 from stein_core.contract.spec import Spec
 from stein_core.contract.target import Target
 from stein_core.papers.tables.table import TABLES, Cell, Claim, Figure
@@ -120,7 +121,7 @@ def run(cell: Cell) -> dict[str, float]:
         np.float64(jax.lax.map(lambda w: apply(w, np.float32(at), width), x)).std(axis=0, ddof=1).mean()
     )
     inside = posterior.data[0]
-    trace = -np.sum(scores * (x - x.mean(axis=0))) / ((len(x) - 1) * posterior.dim)
+    trace = stein_traces(x, scores).mean()
     return {
         "gap": band(GAP), "data": band(inside), "stein trace": float(trace), "variance": float(x.var(0, ddof=1).mean())
     }  # fmt: skip

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from stein_core import theory
+from stein_core.base.samples import stein_traces
 from stein_core.contract.spec import Spec
 from stein_core.contract.target import Target
 from stein_core.papers.tables.logistic import fixed_prior
@@ -68,7 +69,7 @@ def run(cell: Cell) -> dict[str, float]:
         return {"variance": np.nan, "stein trace": np.nan, "diverged at": float(state.step)}
     x = np.asarray(state.particles)[:n]
     scores = np.float64(jax.vmap(jax.grad(posterior.log_density))(x))
-    trace = -np.sum(scores * (x - x.mean(axis=0))) / ((n - 1) * DIM)
+    trace = stein_traces(x, scores).mean()
     return {"variance": float(x.var(axis=0, ddof=1).mean()), "stein trace": float(trace)}
 
 

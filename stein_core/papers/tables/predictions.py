@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+from scipy.special import logsumexp
 from scipy.stats import entropy
+
+from stein_core.base.metrics import binned
 
 AT_ONCE = 10  # networks whose outputs are computed at once
 
@@ -12,12 +15,6 @@ AT_ONCE = 10  # networks whose outputs are computed at once
 def normal_log_density(y: np.ndarray, mean: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """Return log N(y; mean, 1 / precision), elementwise."""
     return 0.5 * (np.log(precision) - np.log(2 * np.pi) - precision * (y - mean) ** 2)
-
-
-def log_mean_exp(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Return log mean exp along an axis without overflow."""
-    most = values.max(axis=axis)
-    return most + np.log(np.mean(np.exp(values - np.expand_dims(most, axis)), axis=axis))
 
 
 def mixture_log_likelihood(y: np.ndarray, means: np.ndarray, precisions: np.ndarray) -> float:
@@ -28,7 +25,7 @@ def mixture_log_likelihood(y: np.ndarray, means: np.ndarray, precisions: np.ndar
         means: (m, k) of the members.
         precisions: (m,).
     """
-    return float(np.mean(log_mean_exp(normal_log_density(y, means, precisions[:, None]))))
+    return float(np.mean(logsumexp(normal_log_density(y, means, precisions[:, None]), axis=0)) - np.log(len(means)))
 
 
 def rmse(y: np.ndarray, mean: np.ndarray) -> float:
@@ -57,7 +54,7 @@ def classification(p: np.ndarray, labels: np.ndarray, bins: int = 100, weighted:
         conf: mean of the largest probability. acc: accuracy. nll: mean of -log p(label). brier: mean over rows of the
         sum over classes. ece, mce: mean and largest gap of accuracy and confidence over the bins.
     """
-    confidence, right, bin_of = _binned(p, labels, bins)
+    confidence, right, bin_of = binned(p, labels, bins)
     counts = np.bincount(bin_of, minlength=bins)
     full = counts > 0
     gaps = np.abs(np.bincount(bin_of, right - confidence, bins)[full]) / counts[full]
@@ -85,7 +82,7 @@ def classification_as_coded(p: np.ndarray, labels: np.ndarray, bins: int = 100) 
         labels: (k,) true classes.
         bins: of equal width for the calibration errors.
     """
-    confidence, right, bin_of = _binned(p, labels, bins)
+    confidence, right, bin_of = binned(p, labels, bins)
     order = np.argsort(confidence, kind="stable")
     counts = np.bincount(bin_of, minlength=bins)
     ends = np.cumsum(counts) - (counts > 0)  # the slip: an empty bin ends at the row after it
@@ -98,9 +95,3 @@ def classification_as_coded(p: np.ndarray, labels: np.ndarray, bins: int = 100) 
         "ece as coded": float(gaps.mean()),
         "mce as coded": float(gaps.max()),
     }
-
-
-def _binned(p, labels, bins):
-    """Return the largest probabilities (k,), whether they are of the label (k,), and their bins (k,)."""
-    confidence = p.max(axis=1)
-    return confidence, p.argmax(axis=1) == labels, np.minimum((confidence * bins).astype(int), bins - 1)
