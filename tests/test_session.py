@@ -37,6 +37,7 @@ from app.ui.colours import SPARE, Look, darken, looks_of, mapper
 from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 from stein_core.contract.spec import target_of
+from stein_core.forces.interaction import climb
 from stein_core.runs import cache as steppers
 
 
@@ -394,6 +395,11 @@ def test_a_figure_takes_the_colours_of_its_theme():
 
 
 def test_a_new_method_is_on_the_pages_with_no_other_edit():
+
+    def mine(problem):
+        "Every point climbs alone."
+        return climb(problem, joint=True)
+
     METHODS.register(
         "mine",
         label="Mine",
@@ -403,8 +409,7 @@ def test_a_new_method_is_on_the_pages_with_no_other_edit():
         law=lambda d, n, knobs: d / n,
         colour=("#123456", "#abcdef"),
         marker="star",
-        wave=7,
-    )(METHODS["ensemble"].make)
+    )(mine)
     METHODS.register("plain", label="Plain", reference="a test", guides=("point",), kernel=False)(METHODS["map"].make)
     try:
         grid = Grid(("svgd", "mine", "plain"), (40,))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from app.stage.setup import checked
 from app.ui import link
-from stein_core import Knob, Recipe, Spec
+from stein_core import METHODS, Knob, Recipe, Spec
 from stein_core.base.errors import unknown
 
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
@@ -15,6 +15,20 @@ MOST_STEPS = 100_000
 LINKED = 200  # points that fit a link
 
 Points = tuple[tuple[float, float], ...]
+
+
+def trained_by(names: tuple[str, ...], target: str) -> tuple[str, ...]:
+    """Return the methods of a page: these, and all of a user's own that can train the networks of a target."""
+    own = (e.name for e in METHODS.entries() if not e.is_ours and not e.facts.sampler and _trains(e.name, target))
+    return (*names, *own)
+
+
+def _trains(method: str, target: str) -> bool:
+    try:
+        Spec(target, method=method)
+    except ValueError:
+        return False
+    return True
 
 
 class TrainingSetup:

@@ -59,10 +59,7 @@ class MethodFacts(Facts):
     force is exact there, which a grid takes by default.
 
     On pages: colour: on a light page and on a dark one; marker: Bokeh's name; both of its series in every figure,
-    without them it takes what is free. wave: its place
-    among the methods of the page "1-D wave"; 0: not there. narrows: whether the SMI paper says that
-    its band narrows with the network's width. ensemble: its place among the methods of the page "Function space"; 0:
-    not there.
+    without them it takes what is free.
     """
 
     guides: tuple[str, ...]
@@ -84,9 +81,6 @@ class MethodFacts(Facts):
     exact_force: Callable[[str, str], Mapping[str, Any]] = lambda target, kernel: {}
     colour: tuple[str, str] | None = None
     marker: str = ""
-    wave: int = 0
-    narrows: bool | None = None
-    ensemble: int = 0
 
     @property
     def interacts(self) -> bool:

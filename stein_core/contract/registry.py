@@ -32,6 +32,11 @@ class Entry:
     facts: Facts = Facts()
     options: tuple[Option, ...] = ()
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether stein_core itself has registered it."""
+        return (getattr(self.make, "__module__", None) or "").startswith("stein_core.")
+
 
 class Registry:
     """An ordered map from names to entries, filled by decorating factories.

@@ -19,8 +19,6 @@ from stein_core.methods.svgd import ALPHA, law, limit
     simplex=True,
     colour=("#766430", "#FBD365"),
     marker="triangle",
-    wave=2,
-    narrows=True,
 )
 def annealed(problem, *, alpha, horizon, cycles, power):
     "The attraction is switched off and on in cycles, so that repulsion can carry particles to other modes."

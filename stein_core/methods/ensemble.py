@@ -12,8 +12,6 @@ from stein_core.forces.interaction import climb
     kernel=False,
     colour=("#444D2C", "#848A70"),
     marker="hex",
-    wave=6,
-    ensemble=1,
 )
 def ensemble(problem):
     "Every point climbs alone (kernel = identity, alpha = 0): all variance comes from where they started."

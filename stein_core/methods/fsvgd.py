@@ -25,7 +25,6 @@ from stein_core.methods.svgd import ALPHA
     noisy=lambda choices: choices.get("method.prior") in ("ssge", "moments"),
     colour=("#3A7600", "#DEEEA6"),
     marker="inverted_triangle",
-    ensemble=3,
 )
 def fsvgd(problem, *, alpha, prior, link, function_estimator, **schedule):
     """Forces between outputs, with a prior over functions. The Jacobian of each network pulls them back to its

@@ -28,7 +28,6 @@ from stein_core.methods.svgd import ALPHA
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#9C3D10", "#FF9A66"),
     marker="diamond",
-    ensemble=4,
 )
 def fw(problem, *, alpha, jacobian, link, added_noise, **schedule):
     "The scores of the weights, averaged by a kernel of functions, and the gradient of that kernel."

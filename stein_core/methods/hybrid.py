@@ -20,7 +20,6 @@ from stein_core.methods.svgd import ALPHA
     noisy=lambda choices: choices.get("method.added_noise", "none") != "none",
     colour=("#6A4C93", "#BDA0E8"),
     marker="circle_cross",
-    ensemble=5,
 )
 def hybrid(problem, *, alpha, jacobian, link, added_noise, **schedule):
     """A kernel of weights averages the scores, and a kernel of functions repels. Two kernels are no SVGD: the paper

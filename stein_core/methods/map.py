@@ -12,7 +12,6 @@ from stein_core.forces.interaction import climb
     single=True,
     colour=("#984656", "#DA624C"),
     marker="star",
-    wave=5,
 )
 def map(problem):
     "One point climbs to the mode of the model's own density, without the log-Jacobian of constrained parameters."

@@ -18,7 +18,6 @@ from stein_core.forces.interaction import Forces, flow, gradients
     noisy=lambda choices: True,
     colour=("#7D5A50", "#D2A899"),
     marker="y",
-    ensemble=7,
 )
 def noisy_adam(problem):
     """Adam on the score plus N(0, 1 / epsilon). The paper calls it pSGLD, but Adam rescales the noise: on N(0, 1) the

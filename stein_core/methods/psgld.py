@@ -24,7 +24,6 @@ FLOOR = Knob("floor", 1e-5, 1e-8, 10.0, "log", "floor", "added to the root of sq
     stages=1,
     colour=("#5D4B1E", "#C9B458"),
     marker="dash",
-    ensemble=9,
 )
 def psgld(problem, *, fade, floor):
     """Langevin chains whose steps are divided by the size of recent gradients. The term Gamma is left out, as usual,

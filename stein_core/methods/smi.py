@@ -16,8 +16,6 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
     knobs=(ALPHA, SCALE),
     colour=("#BA4582", "#E578B4"),
     marker="circle_dot",
-    wave=3,
-    narrows=False,
 )
 def smi(problem, *, alpha, force_scale):
     "Each particle is a whole distribution; their mixture climbs the ELBO, and repulsion keeps them apart."

@@ -35,8 +35,6 @@ def limit(d, n, knobs):
     simplex=True,
     colour=("#066650", "#3ED8A5"),
     marker="circle",
-    wave=1,
-    narrows=True,
 )
 def svgd(problem, *, alpha):
     "Point particles attracted by their kernel-averaged scores and repelled by the kernel's gradient."

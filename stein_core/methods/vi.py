@@ -12,7 +12,6 @@ from stein_core.forces.interaction import climb
     single=True,
     colour=("#432196", "#8F7CF6"),
     marker="diamond",
-    wave=4,
 )
 def vi(problem):
     "One guide climbs the ELBO: SMI with a single particle, where nothing interacts."

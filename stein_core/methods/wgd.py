@@ -44,7 +44,6 @@ def law(d, n, knobs):
     simplex=True,
     colour=("#8A4B00", "#F0B36B"),
     marker="square",
-    ensemble=6,
 )
 def wgd(problem, *, alpha, estimator):
     "Each particle follows its own score and leaves where the particles are dense; an estimator says where that is."

@@ -27,7 +27,6 @@ def law(d, n, knobs):
     simplex=True,
     colour=("#006D77", "#6FD3E3"),
     marker="circle_x",
-    ensemble=2,
 )
 def wsvgd(problem, *, alpha, added_noise, **schedule):
     "SVGD of networks: a kernel of weights. Without annealing and noise it is SVGD as published."

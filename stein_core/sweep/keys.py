@@ -63,7 +63,7 @@ def files_of(recipes: Iterable[Recipe]) -> list[str]:
     entries = dict.fromkeys(entry for recipe in recipes for entry in entries_in(recipe))
     files = {}
     for entry in [*entries, *DIAGNOSTICS.entries()]:
-        if is_ours(entry):
+        if entry.is_ours:
             continue
         try:
             file = os.path.abspath(inspect.getsourcefile(entry.make) or "")
@@ -79,20 +79,15 @@ def files_of(recipes: Iterable[Recipe]) -> list[str]:
     return list(files)
 
 
-def is_ours(entry: Entry) -> bool:
-    """Whether stein_core itself has registered an entry."""
-    return (getattr(entry.make, "__module__", None) or "").startswith("stein_core.")
-
-
 def is_complete(row: dict[str, Any]) -> bool:
     """Whether a row has every diagnostic of ours: an earlier version may have stored it without the newest."""
-    return all(entry.name in row for entry in DIAGNOSTICS.entries() if is_ours(entry))
+    return all(entry.name in row for entry in DIAGNOSTICS.entries() if entry.is_ours)
 
 
 @lru_cache(maxsize=1024)
 def source_of(entry: Entry) -> str:
     """Return the hash of the file that registered an entry, "" for our own. Without a file it is always new."""
-    if is_ours(entry):
+    if entry.is_ours:
         return ""
     try:
         return hashlib.sha256(Path(inspect.getsourcefile(entry.make)).read_bytes()).hexdigest()

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from app.server.limits import LIMITS
-from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points
+from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
 from app.ui import link
 from stein_core import METHODS, TARGETS, Knob, Spec
 from stein_core.contract.knobs import PointsKnob
@@ -19,6 +19,7 @@ MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 PANELS = {False: 4, True: 2}  # most methods side by side
 STEPS = {False: 10_000, True: 5_000}  # of the paper; training pauses there
 BATCH = {False: 512, True: 64}  # the regression takes all rows, so that curves stand still; the ring the paper's 64
+TRAINED = ("ensemble", "wsvgd", "fsvgd", "fw", "hybrid", "wgd", "noisy_adam", "psgld")  # in the order of the page
 OWN = {"method.particles": 20, "method.step_size": 0.01}
 NOT_SHOWN = ("target.data", "target.handles", "init.shift")
 
@@ -33,7 +34,7 @@ PAPER = points_knob(False, "data").default
 
 def shown() -> tuple[str, ...]:
     """Return the methods of the page, in order."""
-    return tuple(e.name for e in sorted(METHODS.entries(), key=lambda e: e.facts.ensemble) if e.facts.ensemble)
+    return trained_by(TRAINED, TARGET[False])
 
 
 @cache

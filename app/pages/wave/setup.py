@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Mapping
 
 from app.server.limits import LIMITS
-from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points
+from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
 from app.ui import link
 from app.ui.upload import LONGEST
 from stein_core import GUIDES, METHODS, Knob, Spec
@@ -23,12 +23,13 @@ DATA = next(knob for knob in KNOBS if knob.name == "data")
 PAPER = DATA.default
 TWO_ROWS = (5, 100)  # widths of the networks that are shown together, the paper's
 FEW_DRAWS = 10  # of the second one's ELBO at most: it is not to take the time of the first
+TRAINED = ("svgd", "annealed", "smi", "vi", "map", "ensemble")  # in the order of the page
 OWN_DEFAULTS = {"method.particles": 5, "method.step_size": 1e-3, "method.horizon": STEPS}
 
 
 def shown() -> tuple[str, ...]:
     """Return the methods of the page, in order."""
-    return tuple(e.name for e in sorted(METHODS.entries(), key=lambda e: e.facts.wave) if e.facts.wave)
+    return trained_by(TRAINED, "wave")
 
 
 @cache
