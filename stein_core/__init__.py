@@ -22,6 +22,7 @@ from stein_core.base.errors import UnknownName
 from stein_core.base.machine import cache_folder, device_name, keep_compiled
 from stein_core.contract.functions import Functions, Points, Rows
 from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import (
     BANDWIDTHS,
@@ -68,6 +69,8 @@ __all__ = [
     "State",
     "Stepper",
     "Target",
+    "Start",
+    "Truth",
     "UnknownName",
     "cache_folder",
     "capacity_for",

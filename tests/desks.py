@@ -10,6 +10,7 @@ from checks import PATIENCE
 from app.stage.session import Session
 from app.stage.setup import Setup
 from stein_core import TARGETS
+from stein_core.contract.known import Start
 from stein_core.contract.target import Target
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
@@ -85,4 +86,4 @@ def _cliff(dim):
     def log_density(theta):
         return 2.0 * theta[0] + 1e-30 * jnp.sqrt(3.0 - theta[0])
 
-    return Target(log_density, np.zeros(1), np.ones(1), (-4.0, 4.0, -4.0, 4.0), ("x",), lambda theta: {"x": theta})
+    return Target(log_density, Start(np.zeros(1), np.ones(1)), ("x",), lambda theta: {"x": theta})

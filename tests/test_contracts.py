@@ -163,18 +163,18 @@ def test_knobs_at_both_ends_never_show_nan(method, guide):
 def test_target_runs_and_says_what_it_is(name):
     spec = Spec(name, method="map")
     target = target_of(spec)
-    assert target.dim == spec.dim == len(target.scale) == len(target.coordinates)
-    assert (target.scale > 0).all() and len(set(target.coordinates)) == target.dim
+    assert target.dim == spec.dim == len(target.start.scale) == len(target.coordinates)
+    assert (target.start.scale > 0).all() and len(set(target.coordinates)) == target.dim
     x0, x1, y0, y1 = target.extent
-    assert x0 < target.center[0] < x1 and y0 < y1
-    values = target.constrain(np.float32(target.center))
+    assert x0 < target.start.center[0] < x1 and y0 < y1
+    values = target.constrain(np.float32(target.start.center))
     assert all(np.isfinite(v).all() for v in values.values())
     frames = collect(Recipe(spec, {"init.spread": 3.0}), 20)
     for frame in frames:
         assert frame.finite and frame.particles.shape == (1, spec.dim)
-        undefined = NO_DENSITY | {"stein_trace"} | ({"mmd"} if target.sample is None else set())
-        undefined |= {"mean_location"} if target.mean is None else set()
-        undefined |= {"covariance_error", "diagonal_error"} if target.variance is None else set()
+        undefined = NO_DENSITY | {"stein_trace"} | ({"mmd"} if target.truth.sample is None else set())
+        undefined |= {"mean_location"} if target.truth.mean is None else set()
+        undefined |= {"covariance_error", "diagonal_error"} if target.truth.variance is None else set()
         assert {k for k, v in frame.metrics.items() if not np.isfinite(v)} == undefined
     density = jax.jit(jax.vmap(target.log_density))
     climbed = density(frames[-1].particles) - density(frames[0].particles)

@@ -11,6 +11,7 @@ import pytest
 
 from app.stage.scene import density_of
 from stein_core import Recipe, Spec, collect, from_numpyro, target_of
+from stein_core.contract.known import Truth
 from stein_core.contract.target import precondition
 
 
@@ -40,10 +41,10 @@ def test_the_density_changes_by_the_volume_alone(name, kind):
 
 def test_whitened_draws_are_white_and_names_say_so():
     moved = precondition(target_of(Spec("correlated")), "whitened")
-    draws = moved.sample(jax.random.key(0), 20_000)
+    draws = moved.truth.sample(jax.random.key(0), 20_000)
     np.testing.assert_allclose(np.cov(draws.T), np.eye(2), atol=0.03)
-    np.testing.assert_allclose(moved.variance, 1, rtol=1e-6)
-    assert moved.covariance is None and moved.coordinates == ("z1 (whitened)", "z2 (whitened)")
+    np.testing.assert_allclose(moved.truth.variance, 1, rtol=1e-6)
+    assert moved.truth.covariance is None and moved.coordinates == ("z1 (whitened)", "z2 (whitened)")
     spec = Spec("oring", options={"target.coordinates": "scaled"})
     assert target_of(spec).coordinates == ("intercept (scaled)", "slope (scaled)")
     assert density_of(spec)["labels"] == ["intercept (scaled)", "slope (scaled)"]  # the axes of the stage
@@ -54,16 +55,15 @@ def test_whitened_draws_are_white_and_names_say_so():
 @pytest.mark.parametrize("kind", ["scaled", "whitened"])
 def test_what_is_known_of_a_target_moves_with_its_coordinates(kind):
     places = np.array([[-2.0, 0.5], [2.0, -0.5]])
+    plain, covariance = target_of(Spec("correlated")), np.array([[4.0, 0.5], [0.5, 0.25]])
+    moments = {"covariance": covariance, "variance": np.diagonal(covariance)}
     known = replace(
-        target_of(Spec("correlated")),
-        covariance=np.array([[4.0, 0.5], [0.5, 0.25]]),
-        variance=np.array([4.0, 0.25]),
-        start=lambda key, n: jnp.asarray(places)[:n],
-        reference=places,
-        mode_centers=places,
+        plain,
+        start=replace(plain.start, draw=lambda key, n: jnp.asarray(places)[:n]),
+        truth=replace(plain.truth, **moments, reference=places, mode_centers=places),
     )
     moved = precondition(known, kind)
-    for found in (moved.start(jax.random.key(0), 2), moved.reference, moved.mode_centers):
+    for found in (moved.start.draw(jax.random.key(0), 2), moved.truth.reference, moved.truth.mode_centers):
         np.testing.assert_allclose(moved.constrain(jnp.asarray(found))["theta"], places, atol=1e-5)
         assert np.abs(np.asarray(found) - places).max() > 0.1
 
@@ -81,7 +81,10 @@ def test_a_target_without_a_name_has_the_option_if_its_covariance_is_known():
     frame = collect(Recipe(spec, {"method.particles": 5}), 3)[-1]
     assert frame.finite
     with pytest.raises(ValueError, match="unknown option 'target.coordinates'"):
-        Spec(replace(target, root=None, variance=None), options={"target.coordinates": "scaled"})
+        Spec(
+            replace(target, start=replace(target.start, root=None), truth=Truth()),
+            options={"target.coordinates": "scaled"},
+        )
 
 
 @pytest.mark.rare

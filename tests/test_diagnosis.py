@@ -15,6 +15,7 @@ from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, from_rows, target_of
 from stein_core.base.distances import stein_matrix
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import data_of
 from stein_core.posterior.discrepancy import discrepancy
@@ -245,8 +246,8 @@ def test_a_plain_density_becomes_a_target():
     target = from_density(
         lambda x: -0.5 * (x - MEAN) @ inverse.astype(x.dtype) @ (x - MEAN), np.zeros(3), ("a", "b", "c")
     )
-    np.testing.assert_allclose(target.center, MEAN, atol=1e-3)
-    np.testing.assert_allclose(target.root @ target.root.T, COVARIANCE, atol=1e-3)
+    np.testing.assert_allclose(target.start.center, MEAN, atol=1e-3)
+    np.testing.assert_allclose(target.start.root @ target.start.root.T, COVARIANCE, atol=1e-3)
     x = normal(300)
     report = diagnose({name: x[:, i] for i, name in enumerate("abc")}, target)
     assert report.ok and report.evidence.names == ("a", "b", "c")
@@ -298,9 +299,9 @@ def test_log_densities_and_draws_of_a_fit_agree_with_the_closed_form():
     """One guide on a correlated normal: the mean-field optimum in whitened coordinates is the posterior itself."""
     made = fit("correlated", method="vi", progress=False)
     target = made.target
-    np.testing.assert_allclose(np.cov(made.draws.T), target.covariance, rtol=0.1, atol=0.05)
+    np.testing.assert_allclose(np.cov(made.draws.T), target.truth.covariance, rtol=0.1, atol=0.05)
     exact = [
-        float(jax.scipy.stats.multivariate_normal.logpdf(jnp.asarray(row), target.mean, target.covariance))
+        float(jax.scipy.stats.multivariate_normal.logpdf(jnp.asarray(row), target.truth.mean, target.truth.covariance))
         for row in made.draws[:50]
     ]
     np.testing.assert_allclose(made.log_q[:50], exact, atol=0.15)
@@ -311,7 +312,7 @@ def test_log_densities_and_draws_of_a_fit_agree_with_the_closed_form():
 @pytest.mark.parametrize("coordinates", ["whitened", "scaled"])
 def test_coordinates_that_a_fit_contradicts_are_found_anew(coordinates, counted):
     plain = target_of(Spec("gaussian", 3, "vi"))
-    off = replace(plain, center=np.full(3, 4.0), scale=np.full(3, 0.2), variance=None, mean=None, sample=None)
+    off = replace(plain, start=Start(np.full(3, 4.0), np.full(3, 0.2)), truth=Truth())
     compiled = {}
     with counted() as n:
         tell = lambda done, total: compiled.setdefault(done, n[COMPILE])  # noqa: E731
@@ -383,13 +384,13 @@ def test_a_model_may_have_arguments_with_the_names_of_settings():
     settings = {"method": "vi", "steps": 8, "coordinates": "raw", "progress": False}
     made = fit(model, 1.0, kwargs={"seed": 3.0, "steps": 2.0, "kwargs": 0.5}, **settings)
     mean = (3 / 4 + 0.5) / (1 / 4 + 1)  # of the normal posterior
-    assert made.target.center == pytest.approx([mean], abs=1e-4)
+    assert made.target.start.center == pytest.approx([mean], abs=1e-4)
 
 
 def test_the_data_of_a_target_are_kept_in_each_precision():
     rows = np.random.default_rng(0).normal(size=(2000, 1))
     target = from_rows(lambda theta: -0.5 * theta @ theta, lambda theta, x: -0.5 * (x[:, 0] - theta[0]) ** 2, rows,
-                       batch=None, center=np.zeros(1), scale=np.ones(1), extent=(-1, 1, -1, 1), coordinates=("a",),
+                       batch=None, start=Start(np.zeros(1), np.ones(1)), extent=(-1, 1, -1, 1), coordinates=("a",),
                        constrain=lambda theta: {"a": theta[..., 0]})  # fmt: skip
     assert data_of(Spec(target)).dtype == np.float32
     with jax.enable_x64():
@@ -398,7 +399,7 @@ def test_the_data_of_a_target_are_kept_in_each_precision():
 
 def test_more_coordinates_than_a_covariance_is_made_of_get_a_sentence():
     wide = target_of(Spec("gaussian", 2, "vi"))
-    wide = replace(wide, center=np.zeros(10_000), scale=np.ones(10_000), coordinates=("x",) * 10_000, variance=None)
+    wide = replace(wide, start=Start(np.zeros(10_000), np.ones(10_000)), coordinates=("x",) * 10_000, truth=Truth())
     with pytest.raises(ValueError, match="10000 coordinates.*at most 2000, or coordinates = 'raw'"):
         fit(wide, method="vi", progress=False)
     with pytest.raises(ValueError, match="10000 coordinates; allowed: at most 2000"):
@@ -452,7 +453,7 @@ def two_normals(theta):
 
 def test_a_mode_that_no_draw_has_seen_is_named_with_its_mass():
     target = from_density(two_normals, np.array([-3.0, 0.0]), ("x", "y"))
-    assert [round(mode.share, 2) for mode in target.modes] == [0.7, 0.3]
+    assert [round(mode.share, 2) for mode in target.start.modes] == [0.7, 0.3]
     rng = np.random.default_rng(0)
     one = rng.normal(size=(2000, 2)) - [4.0, 0.0]
     both = one + np.outer(rng.uniform(size=2000) < 0.3, [8.0, 0.0])

@@ -63,7 +63,7 @@ def test_the_stein_trace_is_the_law_on_a_target_whose_variances_are_not():
 )
 def test_exact_draws_have_a_stein_trace_of_one(name):
     target = target_of(Spec(name, 2 if name != "gaussian" else 5))
-    draws = target.sample(jax.random.key(0), 4000)
+    draws = target.truth.sample(jax.random.key(0), 4000)
     scores = jax.vmap(jax.grad(target.log_density))(draws)
     each = -np.sum(np.asarray(scores * (draws - draws.mean(axis=0)), float), axis=1) / target.dim
     stepper = compile(Spec(name, target.dim, "svgd", capacity=4000), measure=("stein_trace",))

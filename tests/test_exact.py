@@ -273,7 +273,7 @@ def test_ksd_and_mmd_in_plain_numpy():
     for m in (8, 5):
         knobs = {"method.particles": m}
         state = stepper.reset(0, knobs)
-        x = np.asarray(stepper.target.sample(jax.random.key(1), 8))
+        x = np.asarray(stepper.target.truth.sample(jax.random.key(1), 8))
         metrics = stepper.look(state._replace(particles=x), knobs).metrics
         x, score = x[:m], -x[:m] @ np.linalg.inv(CORRELATED).astype(np.float32)
 
@@ -287,7 +287,7 @@ def test_ksd_and_mmd_in_plain_numpy():
         pairs = jax.jit(jax.vmap(jax.vmap(stein, (None, 0, None, 0)), (0, None, 0, None)))(x, x, score, score)
         assert metrics["ksd"] == pytest.approx(np.sqrt(np.mean(pairs)), rel=1e-4)
 
-        exact = np.float64(stepper.target.sample(jax.random.fold_in(state.key, 2**31 - 1), 256))
+        exact = np.float64(stepper.target.truth.sample(jax.random.fold_in(state.key, 2**31 - 1), 256))
         square = ((exact[:, None] - exact) ** 2).sum(-1)
         within, between, own = (
             np.exp(-((a[:, None] - b) ** 2).sum(-1) / square.mean()).mean()

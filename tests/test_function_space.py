@@ -13,6 +13,7 @@ from jax.scipy.stats import norm
 
 from stein_core import Functions, Rows, Spec, Target, target_of
 from stein_core.base.networks import mlp
+from stein_core.contract.known import Start
 from stein_core.contract.recipe import knobs_of
 from stein_core.methods.parts import function_space
 from stein_core.methods.parts.functional_priors import spectral_score
@@ -181,8 +182,7 @@ def linear_target(count=12, p=2, noise=2.0):
     covariance = np.linalg.inv(precision)
     target = Target(
         log_density=lambda w: log_prior(w) + likelihood(functions.outputs(w, rows.x), rows),
-        center=np.zeros(p),
-        scale=np.ones(p),
+        start=Start(np.zeros(p), np.ones(p)),
         extent=(-3.0, 3.0, -3.0, 3.0),
         coordinates=tuple(f"w{i}" for i in range(p)),
         constrain=lambda w: {"w": w},

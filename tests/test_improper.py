@@ -8,6 +8,7 @@ import pytest
 from numpyro.distributions import constraints
 
 from stein_core import TARGETS, diagnose, fit, from_numpyro
+from stein_core.contract.known import Start
 from stein_core.contract.spec import Spec, target_of
 from stein_core.contract.target import Target
 from stein_core.targets.own.rays import flat_direction
@@ -18,7 +19,7 @@ DRAWN = np.random.default_rng(0).normal(size=(200, 2))
 def plain(log_density, d=2, scale=1.0) -> Target:
     """Return a Target around 0 without a search for its mode."""
     names = tuple("abcdef"[:d])
-    return Target(log_density, np.zeros(d), np.full(d, scale), (-4, 4, -4, 4), names, lambda theta: {})
+    return Target(log_density, Start(np.zeros(d), np.full(d, scale)), names, lambda theta: {})
 
 
 @pytest.mark.parametrize(

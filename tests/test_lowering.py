@@ -7,6 +7,7 @@ import pytest
 from checks import few
 
 from stein_core import METHODS, Recipe, Spec, from_rows
+from stein_core.contract.known import Start
 from stein_core.contract.spec import data_of
 from stein_core.runs.runner import Stepper
 from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
@@ -45,8 +46,7 @@ def test_a_target_of_rows_lowers():
         lambda theta: -0.5 * jnp.sum(theta**2),
         lambda theta, rows: -0.5 * (rows[:, 1] - theta[0] * rows[:, 0]) ** 2,
         rows,
-        center=np.zeros(2),
-        scale=np.ones(2),
+        start=Start(np.zeros(2), np.ones(2)),
         extent=(-1, 1, -1, 1),
         coordinates=("a", "b"),
         constrain=lambda theta: {"a": theta},

@@ -104,7 +104,7 @@ def test_only_the_log_derivative_with_fixed_samples_diverges():
 
 def test_what_cannot_be_sampled_is_known_before_it_is_built(monkeypatch):
     for entry in (entry for entry in TARGETS.entries() if entry.facts.data is None):
-        assert entry.facts.sampled == (target_of(Spec(entry.name, method="vi")).sample is not None), entry.name
+        assert entry.facts.sampled == (target_of(Spec(entry.name, method="vi")).truth.sample is not None), entry.name
     monkeypatch.setattr(specs, "target_of", None)
     with pytest.raises(ValueError, match="needs exact samples, which target 'earth' has not"):
         Spec("earth", method="mmd")

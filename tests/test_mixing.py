@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stein_core import diagnose, from_density
-from stein_core.contract.target import Mode
+from stein_core.contract.known import Mode
 from stein_core.posterior.evidence import CHECKS, Evidence
 from stein_core.posterior.mixing import weights_of
 
@@ -48,7 +48,7 @@ def test_a_mass_and_its_error_are_those_of_repeated_sets(target):
     for seed in known.astype(int):
         x = drawn(0.9, 2000, seed)
         log_p = np.logaddexp(np.log(0.9) - 0.5 * (x[:, 0] - 10) ** 2, np.log(0.2) - 2 * (x[:, 0] + 4.5) ** 2)
-        shares.append(weights_of(target.modes, x, 7.0 + log_p - 0.5 * x[:, 1] ** 2, lambda row: 2000.0))
+        shares.append(weights_of(target.start.modes, x, 7.0 + log_p - 0.5 * x[:, 1] ** 2, lambda row: 2000.0))
     apart = np.array([each.draws[0] - each.density[0] for each in shares])
     assert abs(apart.mean()) < 4 * apart.std() / np.sqrt(300)
     assert apart.std() == pytest.approx(np.mean([each.errors[0] for each in shares]), rel=0.15)
@@ -76,7 +76,7 @@ def test_exact_draws_are_rarely_blamed_and_few_ones_are_not_judged(target):
     for seed in range(200):
         x = drawn(0.9, 500, seed)
         log_p = np.logaddexp(np.log(0.9) - 0.5 * (x[:, 0] - 10) ** 2, np.log(0.2) - 2 * (x[:, 0] + 4.5) ** 2)
-        seen = Evidence(x, ("x", "y"), None, log_p - 0.5 * x[:, 1] ** 2, modes=target.modes)
+        seen = Evidence(x, ("x", "y"), None, log_p - 0.5 * x[:, 1] ** 2, modes=target.start.modes)
         blamed += CHECKS["modes"].make(seen).wrong
     assert blamed <= 2
     assert (
@@ -90,7 +90,7 @@ def test_a_small_mode_without_draws_is_told_with_what_it_would_change():
         return jnp.logaddexp(jnp.log(0.99) - 0.5 * x**2, jnp.log(0.01) - 0.5 * (x - 20) ** 2)
 
     target = from_density(log_p, np.array([19.0]), ("x",))
-    assert [round(mode.share, 3) for mode in target.modes] == [0.99, 0.01]
+    assert [round(mode.share, 3) for mode in target.start.modes] == [0.99, 0.01]
     report = diagnose(np.random.default_rng(0).normal(size=(2000, 1)), target)
     assert report.ok and not report.findings["modes"].wrong
     sd = np.sqrt(1 + 0.01 * 20**2)  # to first order in the mass

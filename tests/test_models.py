@@ -86,13 +86,17 @@ def test_density_and_values_on_every_support(group):
         warnings.simplefilter("ignore", ModelWarning)  # a normal approximation of such a mixture may be poor
         target = from_numpyro(model)
     assert target.dim == sum(size for _, size in sites.values()) == len(set(target.coordinates))
-    assert np.isfinite(target.center).all() and np.isfinite(target.scale).all() and (target.scale > 0).all()
+    assert (
+        np.isfinite(target.start.center).all()
+        and np.isfinite(target.start.scale).all()
+        and (target.start.scale > 0).all()
+    )
     maps = {name: dist.biject_to(fn.support) for name, (fn, _) in sites.items()}
     at = {name: maps[name].inverse_shape(fn.shape()) for name, (fn, _) in sites.items()}
     assert all(int(np.prod(at[name])) == size for name, (_, size) in sites.items())
     energy = jax.jit(lambda parts: potential_energy(model, (), {}, parts))
     constrain, slope = jax.jit(target.constrain), jax.jit(jax.value_and_grad(target.log_density))
-    for theta in np.float32(target.center + np.random.default_rng(1).uniform(-1, 1, (3, target.dim))):
+    for theta in np.float32(target.start.center + np.random.default_rng(1).uniform(-1, 1, (3, target.dim))):
         values, ends = constrain(theta), np.cumsum([size for _, size in sites.values()])
         for name, (fn, _) in sites.items():
             assert values[name].shape == fn.shape() and np.all(fn.support(values[name])), name
@@ -115,7 +119,7 @@ def test_a_flat_prior_beside_others():
         energy = potential_energy(model, (jnp.float32(y),), {}, {"mu": theta[0], "sigma": theta[1]})
         assert float(target.log_density(theta)) == pytest.approx(-float(energy), rel=1e-5)
     # n log-likelihood terms and the log-Jacobian of log sigma: sigma^2 = sum of squares / (n - 1)
-    np.testing.assert_allclose(target.center, [y.mean(), np.log(y.std(ddof=1))], atol=1e-5)
+    np.testing.assert_allclose(target.start.center, [y.mean(), np.log(y.std(ddof=1))], atol=1e-5)
 
 
 # ---------------------------------------------------------------- precision
@@ -131,7 +135,7 @@ def test_arrays_around_the_model_are_searched_in_float64_too():
 
     target = quietly(model)
     slope, intercept = np.polyfit(x, y, 1)
-    assert (np.abs(target.center - [intercept, slope]) < 1e-2 * target.scale).all()
+    assert (np.abs(target.start.center - [intercept, slope]) < 1e-2 * target.start.scale).all()
     assert target.log_density(jnp.zeros(2)).dtype == jnp.zeros(1).dtype == np.float32
 
 
@@ -145,7 +149,7 @@ def test_a_scan_that_begins_with_its_data_is_searched_in_float64():
 
     for y in (np.float32([0.0, 1.0, 0.2, 0.4]), jnp.float32([0.0, 1.0, 0.2, 0.4])):
         target = quietly(model, y)  # last = 0.75 b, as below
-        np.testing.assert_allclose([*target.center, *target.scale], [37.5 / 56.26, 56.26**-0.5], rtol=1e-6)
+        np.testing.assert_allclose([*target.start.center, *target.start.scale], [37.5 / 56.26, 56.26**-0.5], rtol=1e-6)
 
 
 def test_a_model_that_runs_only_in_float32_says_so():
@@ -157,8 +161,8 @@ def test_a_model_that_runs_only_in_float32_says_so():
     with pytest.warns(ModelWarning, match="sought in float32, since the model does not run in float64: scan"):
         target = from_numpyro(model, np.float32([1.0, 0.2, 0.4]))
     # last = 0.75 b, so b has precision (0.75 / 0.1)^2 + 1 / 100
-    assert target.scale == pytest.approx([1 / np.sqrt(56.25 + 0.01)], rel=1e-3)
-    assert target.center == pytest.approx([37.5 / 56.26], rel=1e-3)
+    assert target.start.scale == pytest.approx([1 / np.sqrt(56.25 + 0.01)], rel=1e-3)
+    assert target.start.center == pytest.approx([37.5 / 56.26], rel=1e-3)
 
 
 # ---------------------------------------------------------------- refused, or doubted

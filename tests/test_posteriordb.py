@@ -201,7 +201,7 @@ def test_the_density_is_numpyros_at_draws_and_around_the_start(name):
         target = from_numpyro(model, *arguments(load(name)))
     assert Spec(target=target).dim == target.dim == len(target.coordinates)
     draws, rng = reference(name).theta, np.random.default_rng(0)
-    around = target.center + target.scale * rng.uniform(-1, 1, (10, target.dim))
+    around = target.start.center + target.start.scale * rng.uniform(-1, 1, (10, target.dim))
     points = np.float32(np.concatenate([around, draws[:10]]))
 
     def energy(theta):

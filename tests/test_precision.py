@@ -14,6 +14,7 @@ import json, os, sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+from stein_core.contract.known import Start
 from stein_core import Recipe, Spec, collect, from_rows, keep_compiled
 from stein_core.runs.outputs import function_values
 from stein_core.sweep.batches import run_batch
@@ -36,7 +37,7 @@ rows = from_rows(
     lambda theta: -0.5 * jnp.sum(theta**2),
     lambda theta, rows: -0.5 * (rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) ** 2,
     np.float32(np.random.default_rng(0).normal(size=(500, 2))),
-    batch=40, center=np.zeros(2), scale=np.ones(2), extent=(-3, 3, -3, 3), coordinates=("a", "b"),
+    batch=40, start=Start(np.zeros(2), np.ones(2)), extent=(-3, 3, -3, 3), coordinates=("a", "b"),
     constrain=lambda theta: {"line": theta},
 )
 frame = collect(Recipe(Spec(rows, method="svgd", capacity=8), {"method.particles": 7}, seed=3), 12)[-1]

@@ -11,6 +11,7 @@ from checks import COMPILE, TRACE
 from app.stage.scene import _densities, density
 from stein_core import METHODS, Recipe, Spec, collect, compile, from_numpyro, from_rows
 from stein_core.base.streams import Stream
+from stein_core.contract.known import Start
 from stein_core.contract.spec import Options, data_of
 from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import Stepper
@@ -164,7 +165,7 @@ def test_the_spread_of_langevin_chains_on_mini_batches_is_the_closed_form():
         lambda theta, rows: -0.5 * (rows - theta[0]) ** 2,
         y,
         batch=batch,
-        center=np.zeros(1), scale=np.ones(1), extent=(-3, 3, -1, 1), coordinates=("theta",),
+        start=Start(np.zeros(1), np.ones(1)), extent=(-3, 3, -1, 1), coordinates=("theta",),
         constrain=lambda theta: {"theta": theta},
     )  # fmt: skip
     knobs = {"method.particles": 256, "method.step_size": epsilon}

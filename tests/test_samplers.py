@@ -11,6 +11,7 @@ from stein_core import METHODS, Spec, Target, target_of
 from stein_core.base.distances import squared_distances
 from stein_core.base.noise import normal
 from stein_core.base.samples import shares, sliced_wasserstein
+from stein_core.contract.known import Start
 from stein_core.contract.recipe import knobs_of
 from stein_core.forces.kernels import bandwidth
 from stein_core.methods.ksdd import stein_kernel
@@ -30,9 +31,7 @@ WAVEFORM = "classification/waveform_lr.npz"  # a file of STEIN_DATA
 
 def plain(log_density, dim):
     """A target without a hint of where its mass is."""
-    return Target(
-        log_density, np.zeros(dim), np.ones(dim), (-4.0, 4.0, -4.0, 4.0), tuple("xy"[:dim]), lambda x: {"x": x}
-    )
+    return Target(log_density, Start(np.zeros(dim), np.ones(dim)), tuple("xy"[:dim]), lambda x: {"x": x})
 
 
 def shifted(by):
@@ -226,7 +225,7 @@ def test_its_relatives_find_a_normal(method, most):
 
 
 def distance_and_floor(target, draws):
-    exact = [np.asarray(target_of(Spec(target)).sample(jax.random.key(seed), 5000)) for seed in (98, 99)]
+    exact = [np.asarray(target_of(Spec(target)).truth.sample(jax.random.key(seed), 5000)) for seed in (98, 99)]
     return sliced_wasserstein(draws, exact[1]), sliced_wasserstein(*exact)
 
 
@@ -305,23 +304,23 @@ def test_a_density_has_mass_one_and_the_moments_of_its_draws(name):
     with jax.default_matmul_precision("highest"):  # as in a run
         mass = np.exp(np.asarray(jax.jit(jax.vmap(target.log_density))(np.float32(points)), float))
     assert mass.sum() * (edge[1] - edge[0]) ** 2 == pytest.approx(1, abs=2e-3)
-    draws = np.asarray(target.sample(jax.random.key(0), 20_000))
+    draws = np.asarray(target.truth.sample(jax.random.key(0), 20_000))
     if name == "student2":  # no variance: the quantiles of A^-1 x
         inner = draws @ np.array([[4.2540499, 1.69716343], [1.69716343, 4.05693009]]).T
         assert stats.kstest(inner.ravel(), stats.t(2).cdf).statistic < 0.01
         return
-    np.testing.assert_allclose(draws.mean(axis=0), target.mean, atol=0.08)
-    np.testing.assert_allclose(draws.var(axis=0), target.variance, rtol=0.06)
-    if target.covariance is not None:
-        np.testing.assert_allclose(np.cov(draws.T), target.covariance, atol=0.15)
+    np.testing.assert_allclose(draws.mean(axis=0), target.truth.mean, atol=0.08)
+    np.testing.assert_allclose(draws.var(axis=0), target.truth.variance, rtol=0.06)
+    if target.truth.covariance is not None:
+        np.testing.assert_allclose(np.cov(draws.T), target.truth.covariance, atol=0.15)
 
 
 def test_the_weight_of_the_pair_is_the_share_of_its_draws():
     spec = Spec("unbalanced", method="mmd", capacity=8)
     problem = problem_for(spec, **{"target.weight": 0.25, "target.apart": 6.0})
-    draws = np.asarray(problem.target.sample(jax.random.key(1), 20_000))
+    draws = np.asarray(problem.target.truth.sample(jax.random.key(1), 20_000))
     assert shares(draws, [[3.0, 0.0], [-3.0, 0.0]])[0] == pytest.approx(0.25, abs=0.015)
-    assert float(problem.target.mean[0]) == pytest.approx(-1.5)
+    assert float(problem.target.truth.mean[0]) == pytest.approx(-1.5)
 
 
 def test_the_sliced_distance_is_the_mean_over_directions():

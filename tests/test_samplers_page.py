@@ -12,6 +12,7 @@ from app.stage.run import Run
 from app.stage.scene import density
 from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Spec, Stepper, Target
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.spec import Options
 
 KNOBS = {"method.particles": 8, "method.step_size": 1e-3}
@@ -73,9 +74,8 @@ def test_reference_draws_stand_in_for_the_contours_of_a_slice():
         "A normal with draws of it."
         return Target(
             log_density=lambda theta: -0.5 * ((theta - 3.0) ** 2).sum(),
-            reference=draws,
-            center=np.zeros(3),
-            scale=np.ones(3),
+            start=Start(np.zeros(3), np.ones(3)),
+            truth=Truth(reference=draws),
             extent=(-5.0, 11.0, -4.0, 2.0),
             coordinates=("x", "y", "z"),
             constrain=lambda theta: {"theta": theta},

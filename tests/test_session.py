@@ -330,7 +330,8 @@ def test_every_knob_has_a_widget_and_every_target_a_scene():
 
 def test_a_scene_passes_on_what_is_to_know_about_a_models_start():
     quiet = Spec("gaussian", method="svgd")
-    warned = Spec(replace(target_of(quiet), note="Look here."), method="svgd")
+    plain = target_of(quiet)
+    warned = Spec(replace(plain, start=replace(plain.start, note="Look here.")), method="svgd")
     assert [SideBySide(()).scene([spec])["note"] for spec in (quiet, warned)] == ["", "Look here."]
 
 

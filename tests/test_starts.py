@@ -42,12 +42,12 @@ def schools():
 def test_a_density_without_a_bound_starts_among_its_mass(schools):
     """posteriordb's 10,000 reference draws: mu 4.41 +- 3.31, theta[0] 6.19 +- 5.64, log tau 0.80 +- 1.18; NUTS on this
     centred form, which does not reach all of the neck: log tau 0.93 +- 0.89."""
-    where = dict(zip(schools.coordinates, zip(schools.center, schools.scale)))
+    where = dict(zip(schools.coordinates, zip(schools.start.center, schools.start.scale)))
     for name, mean, sd in (("mu", 4.41, 3.31), ("log tau", 0.93, 0.89), ("theta[0]", 6.19, 5.64)):
         center, scale = where[name]
         assert abs(center - mean) < 1.5 * sd and 0.4 * sd < scale < 2 * sd, name
-    assert np.isfinite(schools.log_density(jnp.float32(schools.center)))
-    assert "short run of NUTS" in schools.note
+    assert np.isfinite(schools.log_density(jnp.float32(schools.start.center)))
+    assert "short run of NUTS" in schools.start.note
 
 
 @pytest.mark.rare
@@ -85,8 +85,8 @@ def test_the_mode_of_a_funnel_is_not_where_its_mass_is():
     with pytest.warns(ModelWarning, match="the normal approximation there is far from the density"):
         target = from_numpyro(model)
     assert target.coordinates[:2] == ("mu", "log tau")
-    assert abs(target.center[1] - 0.80) < 1.18 and 0.6 < target.scale[1] < 2.4
-    np.testing.assert_allclose(target.scale[2:], 0.95, rtol=0.35)
+    assert abs(target.start.center[1] - 0.80) < 1.18 and 0.6 < target.start.scale[1] < 2.4
+    np.testing.assert_allclose(target.start.scale[2:], 0.95, rtol=0.35)
 
 
 # ---------------------------------------------------------------- the mode, where it is a place to start
@@ -105,8 +105,8 @@ def test_a_regression_with_badly_scaled_columns():
 
     target = quietly(model, x, y)
     mode, sd = np.linalg.lstsq(x, y)[0], 0.07 * np.sqrt(np.diagonal(np.linalg.inv(x.T @ x)))
-    assert (np.abs(target.center - mode) < 1e-3 * sd).all()
-    np.testing.assert_allclose(target.scale, sd, rtol=1e-4)
+    assert (np.abs(target.start.center - mode) < 1e-3 * sd).all()
+    np.testing.assert_allclose(target.start.scale, sd, rtol=1e-4)
 
 
 @pytest.mark.long
@@ -127,8 +127,10 @@ def test_an_autoregression():
     x = np.column_stack([np.ones(197), y[2:-1], y[1:-2], y[:-3]])
     best, (rest,) = np.linalg.lstsq(x, y[3:])[:2]
     assert target.coordinates == ("alpha", "beta[0]", "beta[1]", "beta[2]", "log sigma")
-    assert (np.abs(target.center[:4] - best) < 0.02 * target.scale[:4]).all()
-    np.testing.assert_allclose(target.scale[:4], np.sqrt(rest / 197 * np.diagonal(np.linalg.inv(x.T @ x))), rtol=0.02)
+    assert (np.abs(target.start.center[:4] - best) < 0.02 * target.start.scale[:4]).all()
+    np.testing.assert_allclose(
+        target.start.scale[:4], np.sqrt(rest / 197 * np.diagonal(np.linalg.inv(x.T @ x))), rtol=0.02
+    )
 
 
 @pytest.mark.long
@@ -143,13 +145,13 @@ def test_a_garch_model():
         sigma = np.sqrt(true["alpha0"] + true["alpha1"] * (returns[t] - true["mu"]) ** 2 + true["beta1"] * sigma**2)
 
     target = quietly(garch, returns, 1.0)
-    values = {k: float(v) for k, v in target.constrain(jnp.float32(target.center)).items()}
+    values = {k: float(v) for k, v in target.constrain(jnp.float32(target.start.center)).items()}
     assert set(values) == set(true) and values["alpha1"] + values["beta1"] < 1
     for name, value in true.items():
         assert abs(values[name] - value) < 0.35, name
     logit = lambda p: np.log(p / (1 - p))  # noqa: E731
     theta = np.float32([np.log(0.5), logit(0.4), logit(0.3 / 0.6), 1.0])
-    assert target.log_density(jnp.float32(target.center)) > target.log_density(theta)
+    assert target.log_density(jnp.float32(target.start.center)) > target.log_density(theta)
 
 
 def garch(y, sigma1):
@@ -176,7 +178,7 @@ def test_the_higher_of_two_modes():
         numpyro.factor("mixture", jnp.logaddexp(jnp.log(0.1) + low, jnp.log(0.9) + high))
 
     for seed in range(6):
-        assert quietly(model, seed=seed).center == pytest.approx([1.2], abs=1e-4)
+        assert quietly(model, seed=seed).start.center == pytest.approx([1.2], abs=1e-4)
 
 
 def test_points_without_a_finite_density_are_stepped_over():
@@ -188,7 +190,8 @@ def test_points_without_a_finite_density_are_stepped_over():
         numpyro.factor("density", 6 * jnp.log(x) - 3 * x + inside)
 
     target = quietly(model)
-    assert target.center == pytest.approx([2.0], abs=1e-5) and target.scale == pytest.approx([np.sqrt(4 / 6)], rel=1e-5)
+    assert target.start.center == pytest.approx([2.0], abs=1e-5)
+    assert target.start.scale == pytest.approx([np.sqrt(4 / 6)], rel=1e-5)
 
 
 def test_the_few_points_with_a_finite_density_are_found():
@@ -199,7 +202,9 @@ def test_the_few_points_with_a_finite_density_are_found():
         numpyro.factor("density", -0.5 * ((x - 1.9) / 0.02) ** 2 + 0.0 * jnp.sqrt(x - 1.8))
 
     target = quietly(model)
-    assert target.center == pytest.approx([1.9], abs=1e-5) and target.scale == pytest.approx([0.02], rel=1e-5)
+    assert target.start.center == pytest.approx([1.9], abs=1e-5) and target.start.scale == pytest.approx(
+        [0.02], rel=1e-5
+    )
 
 
 def test_a_curvature_that_is_not_a_number_is_no_error():
@@ -211,7 +216,7 @@ def test_a_curvature_that_is_not_a_number_is_no_error():
 
     with pytest.warns(ModelWarning, match="no curvature where it is highest"):
         target = from_numpyro(model)
-    assert abs(target.center[0]) < 0.3 and target.scale == pytest.approx([gamma(2 / 3) ** -0.5], rel=0.3)
+    assert abs(target.start.center[0]) < 0.3 and target.start.scale == pytest.approx([gamma(2 / 3) ** -0.5], rel=0.3)
 
 
 def test_a_curvature_without_any_number_is_no_error():
@@ -224,8 +229,8 @@ def test_a_curvature_without_any_number_is_no_error():
 
     with pytest.warns(ModelWarning, match="no curvature where it is highest"):
         target = from_numpyro(model)
-    assert (np.abs(target.center) < 0.3).all()
-    assert target.scale == pytest.approx(np.full(3, gamma(2 / 3) ** -0.5), rel=0.3)
+    assert (np.abs(target.start.center) < 0.3).all()
+    assert target.start.scale == pytest.approx(np.full(3, gamma(2 / 3) ** -0.5), rel=0.3)
 
 
 @pytest.mark.long
@@ -239,8 +244,8 @@ def test_an_ordinary_differential_equation():
 
     target = quietly(model)
     slope = 0.5 * np.log(2)  # of the end, against log k
-    assert target.center == pytest.approx([np.log(np.log(2))], abs=1e-5)
-    assert target.scale == pytest.approx([0.01 / slope], rel=1e-4)
+    assert target.start.center == pytest.approx([np.log(np.log(2))], abs=1e-5)
+    assert target.start.scale == pytest.approx([0.01 / slope], rel=1e-4)
 
 
 # ---------------------------------------------------------------- posteriordb
@@ -286,7 +291,7 @@ def test_starts_among_the_reference_draws(name):
     with np.load(DATA / f"{name}.npz") as file:
         reference = dict(file)
     target = quietly(*POSTERIORS[name](reference))
-    values = target.constrain(jnp.float32(target.center))
+    values = target.constrain(jnp.float32(target.start.center))
     center = {f"{k}[{i[0] + 1}]" if i else k: float(v[i]) for k, v in values.items() for i in np.ndindex(*v.shape)}
     expected = dict(zip(reference["names"], zip(reference["mean"], reference["sd"])))
     assert set(center) == set(expected)

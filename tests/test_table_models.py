@@ -57,7 +57,7 @@ def test_the_model_of_the_smi_paper():
     expected = stats.norm.logpdf(y, f, precision**-0.5).sum() + stats.norm.logpdf(theta[:-1]).sum()
     expected += np.log(0.1) - 0.1 * precision + log_expit(u[0])
     assert float(target.log_density(np.float32(theta))) == pytest.approx(expected, rel=1e-4)
-    starts = np.asarray(target.start(jax.random.key(0), 7))
+    starts = np.asarray(target.start.draw(jax.random.key(0), 7))
     assert starts.shape == (7, spec.dim) and np.abs(starts).max() <= 0.1 and starts.std() > 0.05
 
 
@@ -251,7 +251,7 @@ def test_a_semi_implicit_cell_says_how_far_its_draws_are_beside_two_exact_sample
     """A sample that has hardly been trained is far from a target whose two exact samples are near each other."""
     cell = Cell("ksivi_toys", "x-shaped", "KSIVI (u-stat)", 0, (("draws", 16), ("steps", 20)))
     found = ksivi.run_toy(cell)
-    exact = [np.asarray(target_of(Spec("x_shaped")).sample(jax.random.key(seed), 5000)) for seed in (98, 99)]
+    exact = [np.asarray(target_of(Spec("x_shaped")).truth.sample(jax.random.key(seed), 5000)) for seed in (98, 99)]
     along = np.random.default_rng(0).normal(size=(2, 200))
     along /= np.linalg.norm(along, axis=0)
     squares = [np.mean((np.sort(exact[0] @ v) - np.sort(exact[1] @ v)) ** 2) for v in along.T]

@@ -18,14 +18,14 @@ from stein_core.targets.data.datasets import EARTH_DENSITY, ORING_DISTRESS, ORIN
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
 ENTRIES = [e for e in TARGETS.entries() if e.facts.sampled and e.facts.data is None]
-CLOSED = [e.name for e in ENTRIES if target_of(Spec(e.name)).sample is not None]
+CLOSED = [e.name for e in ENTRIES if target_of(Spec(e.name)).truth.sample is not None]
 SHAPES = [name for name in CLOSED if TARGETS[name].facts.dims[0] <= 2 <= TARGETS[name].facts.dims[1]]
 
 
 @lru_cache(maxsize=None)
 def drawn(name):
     target = target_of(Spec(name))
-    return target, np.float64(jax.jit(target.sample, static_argnums=1)(jax.random.key(5), DRAWS))
+    return target, np.float64(jax.jit(target.truth.sample, static_argnums=1)(jax.random.key(5), DRAWS))
 
 
 def z_scores(terms, expected):
@@ -57,17 +57,17 @@ def test_score_fits_the_exact_samples(name):
         assert z_scores(1.05 * plain, -np.eye(2)).max() > 6
 
 
-@pytest.mark.parametrize("name", [name for name in CLOSED if target_of(Spec(name)).variance is not None])
+@pytest.mark.parametrize("name", [name for name in CLOSED if target_of(Spec(name)).truth.variance is not None])
 def test_exact_moments_fit_the_exact_samples(name):
     target, x = drawn(name)
-    assert z_scores(x, target.mean).max() < 5
-    square = (x - target.mean) ** 2
+    assert z_scores(x, target.truth.mean).max() < 5
+    square = (x - target.truth.mean) ** 2
     if name != "funnel":  # its fourth moment is far too large for a normal bound: by quadrature instead
-        assert z_scores(square, target.variance).max() < 5
-        assert z_scores(1.05 * square, target.variance).max() > 6
+        assert z_scores(square, target.truth.variance).max() < 5
+        assert z_scores(1.05 * square, target.truth.variance).max() > 6
     else:
-        assert z_scores(square, target.variance)[1] < 5
-        assert target.variance[0] == pytest.approx(
+        assert z_scores(square, target.truth.variance)[1] < 5
+        assert target.truth.variance[0] == pytest.approx(
             integrate.quad(lambda v: np.exp(v) * stats.norm.pdf(v, 0, 1.5), -20, 20)[0]
         )
 
@@ -82,7 +82,7 @@ def test_density_is_normalised_and_lives_in_its_extent(name):
     density = jax.jit(jax.vmap(jax.vmap(lambda a, b: target.log_density(jnp.stack([a, b])), (0, None)), (None, 0)))
     with jax.default_matmul_precision("highest"):  # as in a run
         mass = np.exp(np.float64(density(np.float32(x), np.float32(x)))) * np.outer(weight, weight)  # [y, x]
-    assert mass.sum() == pytest.approx(np.exp(target.log_normalizer), abs=1e-3)
+    assert mass.sum() == pytest.approx(np.exp(target.truth.log_normalizer), abs=1e-3)
     x0, x1, y0, y1 = target.extent
     inside = np.outer((y0 < x) & (x < y1), (x0 < x) & (x < x1))
     assert 0.9 < mass[inside].sum() < 1.001
@@ -93,10 +93,8 @@ def test_gaussian_in_other_dimensions():
         target = target_of(Spec("gaussian", d))
         x = np.linspace(-2, 3, d)
         assert float(target.log_density(np.float32(x))) == pytest.approx(stats.norm.logpdf(x).sum(), rel=1e-5)
-        assert target.mean.shape == target.variance.shape == (d,) and target.sample(jax.random.key(0), 3).shape == (
-            3,
-            d,
-        )
+        assert target.truth.mean.shape == target.truth.variance.shape == (d,)
+        assert target.truth.sample(jax.random.key(0), 3).shape == (3, d)
 
 
 @pytest.mark.parametrize("name, density", [
@@ -109,8 +107,8 @@ def test_toy_densities_in_one_dimension(name, density):
     ours = np.exp(np.float64(jax.vmap(target.log_density)(np.float32(x)[:, None])))
     np.testing.assert_allclose(ours, density(x), rtol=1e-3, atol=1e-7)
     assert np.trapezoid(ours, x) == pytest.approx(1, abs=1e-4)
-    assert np.trapezoid(ours * x**2, x) == pytest.approx(float(target.variance[0]), rel=1e-4)
-    draws = np.float64(target.sample(jax.random.key(2), 200_000))[:, 0]
+    assert np.trapezoid(ours * x**2, x) == pytest.approx(float(target.truth.variance[0]), rel=1e-4)
+    draws = np.float64(target.truth.sample(jax.random.key(2), 200_000))[:, 0]
     for power in (1, 2, 3, 4):
         for odd in (1, np.sign(draws)):
             expected = np.trapezoid(density(x) * x**power * (1 if np.isscalar(odd) else np.sign(x)), x)
@@ -122,8 +120,8 @@ def test_only_the_first_of_many_coordinates_has_two_modes():
     rest = stats.norm.logpdf(x[1:]).sum()
     first = np.log(0.5 * stats.norm.pdf(x[0], -0.5) + 0.5 * stats.norm.pdf(x[0], 0.5))
     assert float(target.log_density(np.float32(x))) == pytest.approx(first + rest, rel=1e-5)
-    np.testing.assert_allclose(target.variance, [1.25] + [1.0] * 6)
-    assert target_of(Spec("cubic", 3)).sample(jax.random.key(0), 4).shape == (4, 3)
+    np.testing.assert_allclose(target.truth.variance, [1.25] + [1.0] * 6)
+    assert target_of(Spec("cubic", 3)).truth.sample(jax.random.key(0), 4).shape == (4, 3)
 
 
 STACKED = [name for name in TARGETS if TARGETS[name].facts.dim_step == 2]
@@ -136,9 +134,10 @@ def test_stacked_shapes_are_independent_copies(name):
     x = np.random.default_rng(3).normal(size=(20, 6))
     copies = sum(jax.vmap(one.log_density)(np.float32(x[:, i : i + 2])) for i in (0, 2, 4))
     np.testing.assert_allclose(jax.vmap(three.log_density)(np.float32(x)), copies, rtol=1e-5, atol=1e-5)
-    for fact in ("mean", "variance", "scale", "center"):
-        np.testing.assert_array_equal(getattr(three, fact), np.tile(getattr(one, fact), 3))
-    draws = np.float64(three.sample(jax.random.key(4), 40_000))
+    for group, fact in (("truth", "mean"), ("truth", "variance"), ("start", "scale"), ("start", "center")):
+        of_three, of_one = (getattr(getattr(each, group), fact) for each in (three, one))
+        np.testing.assert_array_equal(of_three, np.tile(of_one, 3))
+    draws = np.float64(three.truth.sample(jax.random.key(4), 40_000))
     assert draws.shape == (40_000, 6) and len(three.coordinates) == len(set(three.coordinates)) == 6
     _, plane = drawn(name)
     for pair in (draws[:, :2], draws[:, 2:4], draws[:, 4:]):  # each copy has the distribution of the shape itself
@@ -146,10 +145,10 @@ def test_stacked_shapes_are_independent_copies(name):
             assert stats.ks_2samp(column, other[:100_000]).pvalue > 1e-4
     ranks = stats.spearmanr(draws).statistic  # copies know nothing of each other
     assert np.abs(ranks - np.kron(np.eye(3), np.ones((2, 2))) * ranks).max() < 5 / np.sqrt(40_000)
-    if one.covariance is not None:
-        np.testing.assert_allclose(three.covariance, np.kron(np.eye(3), one.covariance))
-        np.testing.assert_allclose(np.cov(plane.T), one.covariance, atol=0.03)
-        np.testing.assert_allclose(np.diag(three.covariance), three.variance)
+    if one.truth.covariance is not None:
+        np.testing.assert_allclose(three.truth.covariance, np.kron(np.eye(3), one.truth.covariance))
+        np.testing.assert_allclose(np.cov(plane.T), one.truth.covariance, atol=0.03)
+        np.testing.assert_allclose(np.diag(three.truth.covariance), three.truth.variance)
     with pytest.raises(ValueError, match="dim = 5 is no multiple of 2; nearest for target .*: 4 or 6"):
         Spec(name, 5)
 
@@ -173,12 +172,12 @@ def test_oring_data_and_posterior():
     np.testing.assert_allclose(fit(np.inf, ORING_TEMPERATURE)[1], [15.043, -0.2322], rtol=5e-4)
     target = target_of(Spec("oring"))
     loss, mode = fit(5.0, (ORING_TEMPERATURE - ORING_TEMPERATURE.mean()) / 10)
-    np.testing.assert_allclose(target.center, mode, atol=2e-3)
+    np.testing.assert_allclose(target.start.center, mode, atol=2e-3)
     constant = -2 * np.log(5 * np.sqrt(2 * np.pi))
     for theta in (mode, [0.0, 0.0], [2.0, -3.0]):
         assert float(target.log_density(np.float32(theta))) == pytest.approx(constant - loss(np.array(theta)), rel=1e-5)
     curvature = jax.hessian(lambda th: -target.log_density(th))(np.float32(mode))
-    np.testing.assert_allclose(target.scale, np.sqrt(np.diagonal(np.linalg.inv(curvature))), rtol=1e-2)
+    np.testing.assert_allclose(target.start.scale, np.sqrt(np.diagonal(np.linalg.inv(curvature))), rtol=1e-2)
     assert target.log_joint is None and target.coordinates == ("intercept", "slope")
 
 
@@ -223,7 +222,7 @@ def test_from_numpyro_handles_vectors_positives_and_simplexes():
 
     target = from_numpyro(model, jnp.array([0, 2, 2]))
     names = ("log a", "b[0]", "b[1]", "b[2]", "unconstrained p[0]", "unconstrained p[1]")
-    assert target.coordinates == names and target.dim == 6 and target.scale.shape == (6,)
+    assert target.coordinates == names and target.dim == 6 and target.start.scale.shape == (6,)
     theta = np.float32([0.4, 1.0, -1.0, 0.5, 0.3, -0.7])
     values = {k: np.float64(v) for k, v in target.constrain(theta).items()}
     assert list(values) == ["a", "b", "p"] and values["p"].sum() == pytest.approx(1)
@@ -238,8 +237,8 @@ def test_from_numpyro_handles_vectors_positives_and_simplexes():
     assert abs(log_jacobian) > 0.5
     assert float(target.log_density(theta)) == pytest.approx(joint + log_jacobian, rel=1e-4)
     # the mode of the unconstrained density: log a at log(3/2), b at 0
-    np.testing.assert_allclose(target.center[:4], [np.log(1.5), 0, 0, 0], atol=1e-3)
-    np.testing.assert_allclose(target.scale[:4], [3**-0.5, 2, 2, 2], rtol=1e-2)
+    np.testing.assert_allclose(target.start.center[:4], [np.log(1.5), 0, 0, 0], atol=1e-3)
+    np.testing.assert_allclose(target.start.scale[:4], [3**-0.5, 2, 2, 2], rtol=1e-2)
 
 
 def test_from_numpyro_refuses_what_it_cannot_do():
@@ -306,7 +305,7 @@ def test_gamma_density_on_the_log_scale():
     u = np.linspace(-3, 2, 9)
     expected = stats.gamma.logpdf(np.exp(u), 3, scale=0.5) + u
     np.testing.assert_allclose(jax.vmap(target.log_density)(np.float32(u)[:, None]), expected, rtol=1e-4)
-    assert target.center[0] == pytest.approx(np.log(1.5), abs=1e-3)  # also digamma(3) - log 2 = 0.23 lies in view
+    assert target.start.center[0] == pytest.approx(np.log(1.5), abs=1e-3)  # also digamma(3) - log 2 = 0.23 lies in view
     assert target.extent[0] < special.digamma(3) - np.log(2) < target.extent[1]
 
 

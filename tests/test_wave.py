@@ -18,6 +18,7 @@ from scipy.stats import norm
 
 from stein_core import TARGETS, Functions, Recipe, Spec, Target, collect, compile, target_of
 from stein_core.base.bands import band, coverage, disagreement, lppd
+from stein_core.contract.known import Start
 from stein_core.papers.recovery import recovery, recovery_points
 from stein_core.papers.wave_nuts import run_nuts
 from stein_core.papers.widths import widths
@@ -223,7 +224,7 @@ def test_nuts_gives_the_posterior_of_a_line():
         "A line."
         return Target(
             log_density=lambda t: jnp.sum(dist.Normal(t[0] + t[1] * x, 1.0).log_prob(y)) + jnp.sum(-0.5 * t**2),
-            center=np.zeros(2), scale=np.ones(2), extent=(-1, 1, -1, 1), coordinates=("a", "b"),
+            start=Start(np.zeros(2), np.ones(2)), extent=(-1, 1, -1, 1), coordinates=("a", "b"),
             constrain=lambda t: {"t": t},
             functions=Functions(lambda t, x: (t[0] + t[1] * x)[:, None], None, None, None, None),
         )  # fmt: skip

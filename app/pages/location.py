@@ -254,7 +254,7 @@ class Location(Live):
             if not setup.spec("smi", FIRST_CAPACITY).has_density
             else "The bug's density is not that of its draws, so there is no effective number and no ELBO."
         )
-        exact = target_of(setup.spec("smi", FIRST_CAPACITY)).variance
+        exact = target_of(setup.spec("smi", FIRST_CAPACITY)).truth.variance
         truth = "not known in closed form" if exact is None else f"{np.mean(exact):.4g}"
         self.variances.object = (
             f"Variance, mean over the dimensions = within guides + between guides; the target's is {truth}."

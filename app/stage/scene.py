@@ -60,7 +60,7 @@ class SideBySide(Cards):
             )
             for look, spec in zip(looks, specs)
         ]
-        return {"cards": cards, "backgrounds": [density_of(specs[0])], "note": target_of(specs[0]).note}
+        return {"cards": cards, "backgrounds": [density_of(specs[0])], "note": target_of(specs[0]).start.note}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
@@ -91,7 +91,7 @@ def read_outs(spec: Spec, names: Sequence[str] | None = None) -> list[dict]:
         "density": spec.has_density,
         "kernel": facts.interacts,
         "several": not facts.single,
-        "sample": target.sample is not None,
+        "sample": target.truth.sample is not None,
     }
     known = [entry for entry in DIAGNOSTICS.entries() if all(there[need] for need in entry.facts.needs)]
     usable = {entry.name: entry for entry in known}
@@ -99,7 +99,7 @@ def read_outs(spec: Spec, names: Sequence[str] | None = None) -> list[dict]:
         first = ["sample_variance", "force", "mmd" if "mmd" in usable else "mixture_elbo", "stein_trace"]
         names = [*first, *(entry.name for entry in known if entry.facts.live)]
     shown = [usable[name] for name in dict.fromkeys(names) if name in usable]
-    exact = {} if target.variance is None else {"sample_variance": float(np.mean(target.variance))}
+    exact = {} if target.truth.variance is None else {"sample_variance": float(np.mean(target.truth.variance))}
     exact |= {entry.name: entry.facts.ideal for entry in known if entry.facts.ideal is not None}
     return [
         {
@@ -176,22 +176,22 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     labels = list(target.coordinates[:2])
     still = {
         "extent": [x0, x1, y0, y1],
-        "equal": target.log_normalizer is not None,  # the coordinates of a posterior have units of their own
+        "equal": target.truth.log_normalizer is not None,  # the coordinates of a posterior have units of their own
         "labels": labels,
         "contours": [],
         "image": None,
         "curve": None,
         "draws": ghosts(target),
     }
-    of_draws = dim > 2 and target.reference is not None
+    of_draws = dim > 2 and target.truth.reference is not None
     if dim > 2 and not of_draws and target.minibatch is not None:
         labels[0] += f" (no contours in {dim} dimensions)"
         return still
     y = np.linspace(y0, y1, cells)
-    points = np.tile(np.float32(target.center), (cells * cells, 1))
+    points = np.tile(np.float32(target.start.center), (cells * cells, 1))
     points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     if of_draws:
-        p = gaussian_kde(np.asarray(target.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
+        p = gaussian_kde(np.asarray(target.truth.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
     else:
         log_p = np.asarray(density(points), float).reshape(cells, cells)
         p = np.exp(log_p - log_p.max())
@@ -229,9 +229,9 @@ def _compiled_densities(spec: Spec, names: tuple[str, ...]):
 
 def ghosts(target: Target) -> list[float] | None:
     """Return exact draws of a target in its first two coordinates, flat, or None if it has no sampler."""
-    if target.sample is None:
+    if target.truth.sample is None:
         return None
     places = np.zeros((GHOSTS, 2))
-    draws = np.asarray(target.sample(jax.random.key(0), GHOSTS))[:, :2]
+    draws = np.asarray(target.truth.sample(jax.random.key(0), GHOSTS))[:, :2]
     places[:, : draws.shape[1]] = draws
     return places.ravel().round(3).tolist()

@@ -117,7 +117,7 @@ def rows_of(name: str, labels: list[str], with_nuts: bool, keep: str | None = No
     goal = None
     for label, make in ways.items():
         seen, seconds = kept(keep and Path(keep, f"{name} {label}.npz"), make)
-        seen = replace(seen, modes=target.modes or None)
+        seen = replace(seen, modes=target.start.modes or None)
         row = row_of(name, label, target, seen, reference, seconds)
         if label == DEFAULT:
             goal = row["mean error"]

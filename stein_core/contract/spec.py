@@ -112,7 +112,7 @@ class Spec:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
         settle("capacity", 1 if method.facts.single else capacity)
         # A target that is registered as not sampled need not be built to find out. Building may take seconds.
-        if method.facts.exact and (not target.facts.sampled or target_of(self).sample is None):
+        if method.facts.exact and (not target.facts.sampled or target_of(self).truth.sample is None):
             raise ValueError(
                 f"method {self.method!r} needs exact samples, which target {self.target!r} has not; allowed: a target "
                 "with a closed form, for example 'gaussian'."

@@ -53,13 +53,13 @@ def linear(s):
 # ---------------------------------------------------------------- bandwidth rules: 2 sigma^2
 
 
-@BANDWIDTHS.register("median", label="median: Med(r²)", reference="Ba et al. 2022, sec. 5.2")
+@BANDWIDTHS.register("median", label="median distance", reference="Ba et al. 2022, sec. 5.2")
 def median(pairs):
     "2 sigma^2 = Med(r^2): the RBF kernel is 1/e at the median pair."
     return pairs.median()
 
 
-@BANDWIDTHS.register("median_log", label="median_log: Med(r²)/log n", reference="Liu & Wang 2016, sec. 5")
+@BANDWIDTHS.register("median_log", label="median distance, with log n (default)", reference="Liu & Wang 2016, sec. 5")
 def median_log(pairs):
     """2 sigma^2 = Med(r^2) / log n: the RBF kernel is 1/n at the median pair, so that all neighbours together
     weigh about as much as the particle itself.
@@ -69,25 +69,25 @@ def median_log(pairs):
     return pairs.median() / jnp.log(jnp.maximum(pairs.m, 2.0))
 
 
-@BANDWIDTHS.register("numpyro", label="numpyro: Med0(r)²/log n", reference="NumPyro 0.22, stein_kernels.RBFKernel")
+@BANDWIDTHS.register("numpyro", label="NumPyro's median, with log n", reference="NumPyro 0.22, stein_kernels.RBFKernel")
 def numpyro(pairs):
     "2 sigma^2 = Med0(r)^2 / log n: the median includes the zero diagonal, so it is small for few particles."
     return pairs.median(power=1.0, diagonal=True) / jnp.log(jnp.maximum(pairs.m, 2.0))
 
 
-@BANDWIDTHS.register("liuwang", label="liuwang: Med0(r²)/log(n+1)", reference="Liu & Wang 2016, the authors' code")
+@BANDWIDTHS.register("liuwang", label="median as in SVGD's code", reference="Liu & Wang 2016, the authors' code")
 def liuwang(pairs):
     "2 sigma^2 = Med0(r^2) / log(n + 1): the median includes the zero diagonal, as in the code of the SVGD paper."
     return pairs.median(diagonal=True) / jnp.log(pairs.m + 1.0)
 
 
-@BANDWIDTHS.register("fixed", label="fixed: sigma = factor", reference="Ba et al. 2022, Cor. 6")
+@BANDWIDTHS.register("fixed", label="fixed length: the factor", reference="Ba et al. 2022, Cor. 6")
 def fixed(pairs):
     "sigma = bandwidth.factor, in the particles' own unit."
     return jnp.asarray(2.0, pairs.squared.dtype)
 
 
-@BANDWIDTHS.register("root_dim", label="root_dim: sigma² = p", reference="Ba et al. 2022, Prop. 5")
+@BANDWIDTHS.register("root_dim", label="square root of the dimension", reference="Ba et al. 2022, Prop. 5")
 def root_dim(pairs):
     "sigma^2 = p, the number of a particle's coordinates: fixed, and on the scale of distances in high dimensions."
     return 2.0 * jnp.asarray(pairs.p, pairs.squared.dtype)

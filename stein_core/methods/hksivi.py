@@ -32,7 +32,7 @@ BASE = Knob("base_sd", 1.0, 0.05, 20.0, "log", "sd of the base", "in the target'
 def bridge(problem, base_sd, share, key, x):
     """Return the scores (n, d) of p^share base^(1 - share) at x (n, d), spare rows too; they need no normaliser."""
     target = problem.target
-    center, sd = jnp.asarray(target.center, float), base_sd * jnp.asarray(target.scale, float)
+    center, sd = jnp.asarray(target.start.center, float), base_sd * jnp.asarray(target.start.scale, float)
     base = -(x - center) / sd**2
     base = base if problem.mask is None else base * problem.mask
     return share * jax.vmap(jax.grad(log_density_of(target, key)))(x) + (1.0 - share) * base
@@ -58,7 +58,7 @@ def hksivi(
     own discrepancy. The networks start at 0, so that the sampler starts as an unadjusted Langevin chain."""
     d, follow = problem.target.dim, value_of(bandwidth_gradient)
     net = mlp(d, d, width, depth, silent=True)
-    center, scale = jnp.asarray(problem.target.center, float), jnp.asarray(problem.target.scale, float)
+    center, scale = jnp.asarray(problem.target.start.center, float), jnp.asarray(problem.target.start.scale, float)
     first_sd = start_sd * scale  # sigma of a layer at the start
     shares = jnp.arange(1, layers + 1) / layers
 

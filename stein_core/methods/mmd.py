@@ -132,7 +132,7 @@ def mmd(problem, *, driving, redraw, samples):
         def target_samples():
             own = jax.random.fold_in(state.key, Stream.FIXED)
             chosen = REDRAWS.pick(redraw, key, own)
-            y = problem.target.sample(chosen, MOST_SAMPLES)
+            y = problem.target.truth.sample(chosen, MOST_SAMPLES)
             y = y if problem.mask is None else y * problem.mask
             return y, (jnp.arange(MOST_SAMPLES) < samples) / samples
 

@@ -56,7 +56,7 @@ def record(recipe: Recipe, steps: int, report: Callable[[int], None] = lambda st
     if edits := [name for _, name, _ in recipe.changes if name in EDITS]:
         raise ValueError(f"changes: {edits[0]!r} changes the number of particles; allowed: changes of knobs.")
     target = target_of(recipe.spec)
-    mean = target.center if target.mean is None else target.mean
+    mean = target.start.center if target.truth.mean is None else target.truth.mean
     marks = {0, *np.geomspace(1, max(steps, 1), SHOTS).round().astype(int).tolist()}
     due, shots = 0, []
     for frame in stream(recipe, steps, max(1, steps // LOOKS), measure=("attraction", "repulsion", "force")):
@@ -65,7 +65,7 @@ def record(recipe: Recipe, steps: int, report: Callable[[int], None] = lambda st
         if passed > due:
             due = passed
             shots.append(shot_of(frame, mean))
-    sd = None if target.variance is None else np.sqrt(np.resize(target.variance, 2))
+    sd = None if target.truth.variance is None else np.sqrt(np.resize(target.truth.variance, 2))
     return Recording(recipe, shots, sd)
 
 

@@ -45,7 +45,7 @@ def run_nuts(
         knobs: the target's own, for example "target.noise".
         x: (k,) or (k, 1) grid, as the target's functions take it.
         chains, warmup, samples, seed: of NUTS.
-        spread: each chain starts at a draw of N(0, (spread target.scale)^2).
+        spread: each chain starts at a draw of N(0, (spread target.start.scale)^2).
         report: (steps done, steps in all, seconds left) -> None. It is called at most ten times a second during the
             warm-up, then after every step.
         options: the target's own, for example "target.width".
@@ -76,9 +76,8 @@ def run_nuts(
         # Jitted: NUTS starts eagerly, and JAX would keep a program for each operation.
         kernel = NUTS(potential_fn=jax.jit(lambda theta: -made.log_density(theta)))
         keys = jax.random.split(jax.random.PRNGKey(seed), chains)
-        start = jnp.asarray(made.center, float) + spread * jnp.asarray(made.scale, float) * jax.random.normal(
-            keys[0], (chains, spec.dim)
-        )
+        scale = spread * jnp.asarray(made.start.scale, float)
+        start = jnp.asarray(made.start.center, float) + scale * jax.random.normal(keys[0], (chains, spec.dim))
         states = kernel.init(keys, warmup, start, (), {})
         predict = jax.jit(jax.vmap(lambda theta: made.functions.outputs(theta, jnp.asarray(x, float))[:, 0]))
 

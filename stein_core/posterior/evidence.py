@@ -11,8 +11,8 @@ import numpy as np
 
 from stein_core.base.samples import stein_traces
 from stein_core.contract.facts import Facts
+from stein_core.contract.known import Mode
 from stein_core.contract.registry import Registry
-from stein_core.contract.target import Mode
 from stein_core.posterior.regression import Direction, extremes, implied
 
 RESAMPLES = 40  # bootstrap sets of rows, for standard errors

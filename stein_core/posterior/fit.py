@@ -101,8 +101,8 @@ def fit(
         method, guide, coordinates, chosen, seed, steps, progress if callable(progress) else _bar(progress)
     )
     with in_precision_of(target):
-        whole = target.root is not None or coordinates == "raw"
-        known = target if whole else replace(target, root=np.diag(target.scale))
+        whole = target.start.root is not None or coordinates == "raw"
+        known = target if whole else replace(target, start=replace(target.start, root=np.diag(target.start.scale)))
         for number in range(1, ROUNDS + 1):
             try:
                 done = _round(shared, known, number)
@@ -116,7 +116,7 @@ def fit(
         left = force_left(done.stepper, done.state, done.knobs)
         shared.tell(number * steps, number * steps)
         draws, log_q = _raw(known, coordinates, done)
-        note = target.note
+        note = target.start.note
         if not jax.config.jax_enable_x64:
             note = f"{note} The target was made in float32, and is fitted in float32.".strip()
     seconds = time.perf_counter() - began
@@ -238,13 +238,11 @@ def _moved(known: Target, coordinates: str, z: np.ndarray) -> Target:
     """Return the target with the mean and the covariance of draws z (n, d) as those of its start."""
     root = root_of(known, coordinates)
     new = root @ np.linalg.cholesky(np.atleast_2d(np.cov(z.T)))
+    center = np.asarray(known.start.center, float) + root @ z.mean(axis=0)
     return replace(
         known,
-        center=np.asarray(known.center, float) + root @ z.mean(axis=0),
-        root=new,
-        scale=np.linalg.norm(new, axis=1),
-        variance=None,
-        covariance=None,
+        start=replace(known.start, center=center, scale=np.linalg.norm(new, axis=1), root=new),
+        truth=replace(known.truth, variance=None, covariance=None),
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-from stein_core.contract.target import Mode
+from stein_core.contract.known import Mode
 
 FEWEST = 40  # draws that make up the mass of a mode: of fewer the error is not known
 INSIDE = 0.9  # mass of a normal in the ellipsoid that stands for a mode

@@ -40,7 +40,7 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
         laws = [_law(what, times) if chains == 0 else math.nan for times in (1, 2)]
         known = what.draws, what.target.coordinates, found, log_p, what.log_q, chains, *laws
         noisy = what.log_q is not None or what.target.minibatch is not None
-        seen = {"modes": what.target.modes or None, "flat": flat_direction(what.target, found)}
+        seen = {"modes": what.target.start.modes or None, "flat": flat_direction(what.target, found)}
         return Evidence(*known, rest=what.rest, noisy=noisy, **seen)
     draws, chains, named = _draws(what, target)
     if particles and chains > 1:
@@ -51,7 +51,7 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
     if target is not None:
         log_p, scores = log_densities(target, draws)
         flat = flat_direction(target, scores)
-        return Evidence(draws, names, scores, log_p, None, chains, modes=target.modes or None, flat=flat)
+        return Evidence(draws, names, scores, log_p, None, chains, modes=target.start.modes or None, flat=flat)
     if scores is not None:
         scores, shape = np.asarray(scores, float), getattr(what, "shape", draws.shape)
         if scores.shape not in (shape, draws.shape):

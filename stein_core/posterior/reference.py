@@ -40,7 +40,7 @@ def nuts(
         gradients: a list to which the number of gradients is added, those of the warm-up too.
         depth: of a trajectory's tree at most: it has 2^depth - 1 steps.
     """
-    kind = "whitened" if target.root is not None or target.variance is not None else "scaled"
+    kind = "whitened" if target.start.root is not None or target.truth.variance is not None else "scaled"
     with in_precision_of(target):
         z = precondition(target, kind)
         kernel = NUTS(potential_fn=lambda theta: -z.log_density(theta), target_accept_prob=0.9, max_tree_depth=depth)

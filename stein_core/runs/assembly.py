@@ -58,11 +58,11 @@ def problem_of(
 
     def start(key, n):
         shift = knobs["init.shift"] * jnp.eye(1, target.dim)
-        center, scale = jnp.asarray(target.center, float), jnp.asarray(target.scale, float)
-        if target.start is None:
+        center, scale = jnp.asarray(target.start.center, float), jnp.asarray(target.start.scale, float)
+        if target.start.draw is None:
             where = center + scale * (knobs["init.spread"] * normal(key, (n,), target.dim) + shift)
         else:
-            where = center + knobs["init.spread"] * (target.start(key, n) - center) + scale * shift
+            where = center + knobs["init.spread"] * (target.start.draw(key, n) - center) + scale * shift
         return guide.init(where if mask is None else where * mask)
 
     return Problem(

@@ -86,7 +86,7 @@ def sample_variance(view):
 def covariance_error(view):
     "|C - Sigma|_F between the mixture's covariance (1/n between guides) and the exact one, all entries."
     target = view.problem.target
-    if target.variance is None:
+    if target.truth.variance is None:
         return jnp.asarray(jnp.nan)
     location = view.problem.guide.location(view.particles)
     root = jnp.sqrt(view.weights)[:, None] * (location - view.weights @ location)
@@ -95,8 +95,8 @@ def covariance_error(view):
         root = jnp.concatenate([root, jnp.moveaxis(columns, -1, 1).reshape(-1, root.shape[1])])
     gram = root @ root.T if len(root) <= root.shape[1] else root.T @ root  # both have the sum of squares of B = R^T R
     off_diagonal = jnp.sum(gram**2) - jnp.sum(jnp.sum(root**2, axis=0) ** 2)
-    if target.covariance is not None:
-        exact = jnp.asarray(target.covariance - np.diag(target.variance), float)
+    if target.truth.covariance is not None:
+        exact = jnp.asarray(target.truth.covariance - np.diag(target.truth.variance), float)
         real = view.real(jnp.ones(target.dim))
         off_diagonal += real @ exact**2 @ real - 2 * jnp.sum((root @ exact) * root)
     return jnp.sqrt(jnp.maximum(off_diagonal, 0.0) + diagonal_error(view) ** 2)
@@ -112,16 +112,16 @@ def covariance_error(view):
 def diagonal_error(view):
     "|diag(C - Sigma)|: what the published code plots as the distance of covariances."
     target = view.problem.target
-    if target.variance is None:
+    if target.truth.variance is None:
         return jnp.asarray(jnp.nan)
     within, between = view.moments()
-    return jnp.sqrt(jnp.sum((within + between - view.real(jnp.asarray(target.variance, float))) ** 2))
+    return jnp.sqrt(jnp.sum((within + between - view.real(jnp.asarray(target.truth.variance, float))) ** 2))
 
 
 @DIAGNOSTICS.register("mean_location", label="mean location", reference="SMI paper, fig. 5", live=False)
 def mean_location(view):
     "Mean over particles and coordinates of location minus the exact mean; `theory.mean_band` is its i.i.d. noise."
-    mean = view.problem.target.mean
+    mean = view.problem.target.truth.mean
     if mean is None:
         return jnp.asarray(jnp.nan)
     return view.average(view.weights @ view.problem.guide.location(view.particles) - jnp.asarray(mean, float))
@@ -242,9 +242,9 @@ def mmd(view):
     """Maximum mean discrepancy (V-statistic) between one draw of each guide and 256 exact ones (RBF kernel, bandwidth
     from the exact draws). Even perfect draws do not reach 0: 256 of them give about 0.05."""
     target = view.problem.target
-    if target.sample is None:
+    if target.truth.sample is None:
         return jnp.asarray(jnp.nan)
-    exact = target.sample(jax.random.fold_in(view.key, Stream.EXACT), EXACT_DRAWS)
+    exact = target.truth.sample(jax.random.fold_in(view.key, Stream.EXACT), EXACT_DRAWS)
     exact = view.real(exact)
     within = squared_distances(exact, exact)
     scale = jnp.mean(within)

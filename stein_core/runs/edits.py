@@ -6,7 +6,6 @@ from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from stein_core.contract.knobs import precision
 from stein_core.contract.spec import data_of
 from stein_core.contract.types import State
 from stein_core.runs.assembly import assemble
@@ -28,7 +27,7 @@ class Edits:
         count = self._count(knobs)
         if self._fixed or count >= self.spec.capacity:
             return state, dict(knobs)
-        location = np.array(self.target.center, precision())
+        location = self._center
         location[: len(point)] = np.asarray(point)[: self.spec.dim]
 
         def forget(leaf):  # a removed particle may have left its momentum in this row

@@ -97,7 +97,7 @@ class Stepper(Edits):
             "advance": lambda: self.advance(state, {}, 0),
             "look": lambda: self.look(state, {}, False),
             names_of(measure): lambda: self._measuring(measure).prepare(state, knobs, data),
-            "init_particle": lambda: self._init_particle(np.asarray(self.target.center, precision()), knobs, data),
+            "init_particle": lambda: self._init_particle(self._center, knobs, data),
         }
         x64 = jax.config.jax_enable_x64  # of this thread
 
@@ -110,6 +110,11 @@ class Stepper(Edits):
         self._prepared |= wanted
         trim_memory()
         return True
+
+    @property
+    def _center(self) -> np.ndarray:
+        """Return where the target's particles start (d,)."""
+        return np.array(self.target.start.center, precision())
 
     # ---- traced
 

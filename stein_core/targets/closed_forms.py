@@ -16,6 +16,7 @@ from jax.scipy.stats import norm, t
 from scipy import special
 
 from stein_core.base.noise import normal
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import Target
 
@@ -28,19 +29,23 @@ def _names(dim):
     return tuple(f"θ{i + 1}".translate(SUBSCRIPTS) for i in range(dim))
 
 
-def _target(log_density, sample, *, half=4.0, mean=0.0, variance=None, dim=2, **known) -> Target:
-    known.setdefault("coordinates", _names(dim))
-    known.setdefault("extent", (-half, half, -half, half))
-    return Target(
-        log_density=log_density,
+def _target(
+    log_density, sample, *, half=4.0, extent=None, coordinates=None, mean=0.0, variance=None, dim=2, **known
+) -> Target:
+    truth = Truth(
         sample=sample,
-        center=np.zeros(dim),
-        scale=np.ones(dim),
-        constrain=lambda theta: {"theta": theta},
         mean=np.broadcast_to(mean, (dim,)),
         variance=None if variance is None else np.broadcast_to(variance, (dim,)),
         log_normalizer=0.0,
         **known,
+    )
+    return Target(
+        log_density=log_density,
+        start=Start(np.zeros(dim), np.ones(dim)),
+        coordinates=coordinates or _names(dim),
+        constrain=lambda theta: {"theta": theta},
+        truth=truth,
+        extent=extent or (-half, half, -half, half),
     )
 
 
@@ -69,24 +74,27 @@ def stacked(make):
             return _masked(jax.vmap(plane.log_density)(theta.reshape(count, 2)), first_of_pair)
 
         def sample(key, n):
-            return jnp.moveaxis(jax.vmap(plane.sample, (0, None))(_keys(key, count), n), 0, 1).reshape(n, dim)
+            return jnp.moveaxis(jax.vmap(plane.truth.sample, (0, None))(_keys(key, count), n), 0, 1).reshape(n, dim)
 
         def tiled(values):
             return None if values is None else np.tile(values, count)
 
-        covariance = None if plane.covariance is None else np.kron(np.eye(count), plane.covariance)
+        covariance = None if plane.truth.covariance is None else np.kron(np.eye(count), plane.truth.covariance)
+        truth = replace(
+            plane.truth,
+            sample=sample,
+            mean=tiled(plane.truth.mean),
+            variance=tiled(plane.truth.variance),
+            covariance=covariance,
+            mode_centers=plane.truth.mode_centers if dim == 2 else None,
+        )
         return replace(
             plane,
             log_density=log_density,
-            sample=sample,
+            start=Start(tiled(plane.start.center), tiled(plane.start.scale)),
             coordinates=_names(dim),
-            center=tiled(plane.center),
-            scale=tiled(plane.scale),
-            mean=tiled(plane.mean),
-            variance=tiled(plane.variance),
-            covariance=covariance,
-            mode_centers=plane.mode_centers if dim == 2 else None,
             constrain=lambda theta: {"theta": theta},
+            truth=truth,
         )
 
     return copies

@@ -11,6 +11,7 @@ from jax.scipy.stats import norm
 
 from stein_core.base.networks import mlp
 from stein_core.contract.knobs import Option
+from stein_core.contract.known import Start
 from stein_core.contract.registry import TARGETS
 from stein_core.targets.data import downloads
 from stein_core.targets.own.rows import BATCH, target_of_rows
@@ -66,9 +67,7 @@ def mnist(dim, *, data, batch, width, layers):
         data,
         batch=batch,
         most=ROOM,
-        start=start,
-        center=np.zeros(dim),
-        scale=np.full(dim, 0.1),
+        start=Start(np.zeros(dim), np.full(dim, 0.1), start),
         extent=(-1.0, 1.0, -1.0, 1.0),
         coordinates=tuple(f"weight {i}" for i in range(dim)),
         constrain=lambda theta: {"weights": theta},

@@ -8,6 +8,7 @@ from jax.scipy.stats import norm, t
 
 from stein_core.base.noise import normal
 from stein_core.contract.knobs import Knob
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import Target
 from stein_core.targets.closed_forms import _mixture, _target
@@ -96,14 +97,15 @@ def unbalanced(dim, *, weight, apart):
     mean = (2.0 * weight - 1.0) * half
     return Target(
         log_density=log_density,
-        sample=sample,
-        center=np.zeros(2),
-        scale=np.ones(2),
+        start=Start(np.zeros(2), np.ones(2)),
         extent=(-4.5, 4.5, -4.5, 4.5),
         coordinates=("θ₁", "θ₂"),
         constrain=lambda theta: {"theta": theta},
-        mean=mean * jnp.eye(1, 2)[0],
-        variance=sd**2 + (half**2 - mean**2) * jnp.eye(1, 2)[0],
-        log_normalizer=0.0,
-        mode_centers=half * jnp.asarray([[1.0, 0.0], [-1.0, 0.0]]),
+        truth=Truth(
+            sample=sample,
+            mean=mean * jnp.eye(1, 2)[0],
+            variance=sd**2 + (half**2 - mean**2) * jnp.eye(1, 2)[0],
+            log_normalizer=0.0,
+            mode_centers=half * jnp.asarray([[1.0, 0.0], [-1.0, 0.0]]),
+        ),
     )

@@ -7,6 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.stats import gamma as gamma_density, norm
 
+from stein_core.contract.known import Start
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import COORDINATES, precondition
 from stein_core.targets.data import datasets
@@ -101,8 +102,7 @@ def gamma_logistic(inputs: int):
 
     facts = {
         "log_joint_prior": log_joint_prior,
-        "center": np.zeros(inputs + 1),
-        "scale": np.full(inputs + 1, 0.1),
+        "start": Start(np.zeros(inputs + 1), np.full(inputs + 1, 0.1)),
         "extent": (-1.0, 1.0, -1.0, 1.0),
         "coordinates": (*(f"weight {i}" for i in range(inputs)), "log a"),
         "constrain": lambda theta: {"weights": theta[..., :-1], "a": jnp.exp(theta[..., -1])},

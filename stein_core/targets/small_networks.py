@@ -17,6 +17,7 @@ from stein_core.base.networks import mlp
 from stein_core.base.noise import normal
 from stein_core.contract.functions import Functions, Points, Rows
 from stein_core.contract.knobs import Knob, Option, PointsKnob
+from stein_core.contract.known import Start
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import Target
 
@@ -180,8 +181,7 @@ def network_target(
 
     return Target(
         log_density=lambda theta: density(None)(theta),
-        center=np.zeros(dim),
-        scale=np.ones(dim) if scale is None else scale,
+        start=Start(np.zeros(dim), np.ones(dim) if scale is None else scale),
         extent=extent,
         coordinates=tuple(f"w{i}" for i in range(dim)),
         constrain=lambda theta: {"weights": theta},

@@ -13,6 +13,7 @@ from jax.scipy.stats import norm
 
 from stein_core.base.networks import mlp
 from stein_core.contract.knobs import Knob, Option
+from stein_core.contract.known import Start
 from stein_core.contract.registry import TARGETS
 from stein_core.targets.data import downloads
 from stein_core.targets.own.rows import BATCH, target_of_rows
@@ -172,9 +173,7 @@ def uci(dim, *, data, split, batch, dataset, splits, model, width, layers):
         batch=batch,
         most=ROOM,
         log_joint_prior=log_joint_prior,
-        start=start_svgd if own else start_smi,
-        center=np.zeros(dim),
-        scale=np.full(dim, 0.1),
+        start=Start(np.zeros(dim), np.full(dim, 0.1), start_svgd if own else start_smi),
         extent=(-1.0, 1.0, -1.0, 1.0),
         coordinates=(*(f"weight {i}" for i in range(p)), *(f"precision of the {name}" for name in names)),
         constrain=lambda theta: {

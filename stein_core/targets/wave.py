@@ -19,6 +19,7 @@ from stein_core.base.bands import band, lppd
 from stein_core.base.noise import normal
 from stein_core.contract.functions import Functions, Rows
 from stein_core.contract.knobs import Knob, Option, PointsKnob, precision
+from stein_core.contract.known import Start
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import Target
 from stein_core.runs.outputs import function_values
@@ -118,8 +119,7 @@ def _wave(dim, width, second_bias, noise, prior_scale, data) -> Target:
 
     return Target(
         log_density=lambda theta: density(theta, data, noise, prior_scale),
-        center=np.zeros(dim),
-        scale=np.full(dim, 0.1),  # small weights: where training starts, not where the posterior is
+        start=Start(np.zeros(dim), np.full(dim, 0.1)),  # small weights: training starts there, far from the posterior
         extent=(-3.0, 3.0, -3.0, 3.0),
         coordinates=tuple(
             f"{name}{list(i) if i else ''}" for name, shape in shapes.items() for i in np.ndindex(*shape)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.contract.knobs import Option
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.target import Target
 from stein_core.targets.data import downloads
@@ -23,6 +24,9 @@ def waveform_reference() -> np.ndarray | None:
         return None
     with np.load(REFERENCE, allow_pickle=False) as file:
         return file["draws"]
+
+
+FAR = "The start is around 0, which is far from the mass in the first coordinate."
 
 
 @jax.custom_jvp
@@ -55,13 +59,11 @@ def waveform(dim, *, data):
 
     return Target(
         log_density=log_density,
-        reference=waveform_reference(),
-        center=np.zeros(dim),
-        scale=np.ones(dim),
+        start=Start(np.zeros(dim), np.ones(dim), note=FAR),
+        truth=Truth(reference=waveform_reference()),
         extent=(-1.0, 11.0, -4.0, 4.0),
         coordinates=("constant", *(f"weight {i}" for i in range(1, dim))),
         constrain=lambda theta: {"weights": theta},
-        note="The start is around 0, which is far from the mass in the first coordinate.",
     )
 
 
@@ -110,8 +112,7 @@ def diffusion(dim, *, simulated):
     times = (np.arange(dim) + 1) * dt
     return Target(
         log_density=log_density,
-        center=np.zeros(dim),
-        scale=np.ones(dim),
+        start=Start(np.zeros(dim), np.ones(dim)),
         extent=(-2.0, 2.0, -2.0, 2.0),
         coordinates=tuple(f"u({time:.3f})" for time in times),
         constrain=lambda theta: {"path": theta},

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from stein_core.contract.known import Start
 from stein_core.contract.spec import Spec
 from stein_core.targets.data.datasets import wave_training
 from stein_core.targets.own.rows import from_rows
@@ -70,7 +71,7 @@ def network_case(method: str, inputs=784, hidden=100, outputs=10, rows=128, m: i
     target = from_rows(
         lambda theta: jnp.sum(norm.logpdf(theta)), log_likelihood,
         (draw.normal(size=(rows, inputs)).astype(np.float32), y),
-        batch=None, center=np.zeros(d), scale=np.full(d, 0.1), extent=(-1, 1, -1, 1),
+        batch=None, start=Start(np.zeros(d), np.full(d, 0.1)), extent=(-1, 1, -1, 1),
         coordinates=tuple(map(str, range(d))), constrain=lambda theta: {"theta": theta},
     )  # fmt: skip
     matmul, normals, touched = _guides(m, d, draws) if method == "smi" else (6 * m * m * d, 0, 8 * m * d)

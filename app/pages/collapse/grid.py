@@ -224,7 +224,7 @@ def shipped() -> dict[str, Any]:
 
 def true_variance(target: str, d: int) -> float:
     """Mean variance of the target's coordinates; NaN where it is not known."""
-    variance = target_of(Spec(target, d, "svgd")).variance
+    variance = target_of(Spec(target, d, "svgd")).truth.variance
     return np.nan if variance is None else float(np.mean(variance))
 
 

@@ -192,7 +192,7 @@ class Ladder:
         x, y = np.linspace(x0, x1, self.CELLS), np.linspace(y0, y1, self.CELLS)
         points = np.float32(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
         log_p = np.asarray(jax.vmap(target.log_density)(jnp.asarray(points)), float)
-        base = -0.5 * np.sum(((points - target.center) / (base_sd * target.scale)) ** 2, axis=1)
+        base = -0.5 * np.sum(((points - target.start.center) / (base_sd * target.start.scale)) ** 2, axis=1)
         for t, (made, source) in enumerate(zip(self.figures, self.lines), 1):
             share = t / len(self.figures)
             mixed = (share * log_p + (1 - share) * base).reshape(self.CELLS, self.CELLS)

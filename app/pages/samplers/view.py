@@ -65,13 +65,13 @@ class Reference(NamedTuple):
 def reference(name: str, dim: int, options: Options, knobs: Options) -> Reference:
     """Return the reference of a target. options, knobs: by their full names."""
     target = target_at(Spec(name, dim, options=options), knobs)
-    modes = None if target.mode_centers is None else np.asarray(target.mode_centers)
+    modes = None if target.truth.mode_centers is None else np.asarray(target.truth.mode_centers)
     if modes is not None:
         modes = modes[np.lexsort(modes.T[::-1])]  # from left to right, as on the stage
-    if target.sample is None:
-        halves = (None, None) if target.reference is None else np.array_split(np.asarray(target.reference), 2)
-        return Reference(*halves, modes)
-    return Reference(*(np.asarray(target.sample(jax.random.key(i), EXACT)) for i in range(2)), modes)
+    if target.truth.sample is None:
+        draws = target.truth.reference
+        return Reference(*((None, None) if draws is None else np.array_split(np.asarray(draws), 2)), modes)
+    return Reference(*(np.asarray(target.truth.sample(jax.random.key(i), EXACT)) for i in range(2)), modes)
 
 
 def of_target(values: Mapping[str, Any]) -> Options:

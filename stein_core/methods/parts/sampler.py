@@ -122,7 +122,7 @@ class Sampler(NamedTuple):
 
     def init(self, key: Array) -> Weights:
         """Return the weights before the first step."""
-        scale = jnp.asarray(self.problem.target.scale, float)
+        scale = jnp.asarray(self.problem.target.start.scale, float)
         return Weights(self.net.init(key), 2.0 * jnp.log(self.start_sd * scale))
 
     def mean(self, weights: Weights, z: Array) -> Array:
@@ -130,7 +130,7 @@ class Sampler(NamedTuple):
         target = self.problem.target
         out = self.net.apply(weights.network, z)
         out = out if self.problem.mask is None else out * self.problem.mask
-        return jnp.asarray(target.center, float) + jnp.asarray(target.scale, float) * out
+        return jnp.asarray(target.start.center, float) + jnp.asarray(target.start.scale, float) * out
 
     def sigma(self, weights: Weights) -> Array:
         """Return sigma (d,)."""

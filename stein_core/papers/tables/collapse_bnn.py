@@ -11,6 +11,7 @@ from jax.scipy.stats import norm
 
 from stein_core import theory
 from stein_core.base.samples import stein_traces
+from stein_core.contract.known import Start, Truth
 from stein_core.contract.spec import Spec
 from stein_core.contract.target import Target
 from stein_core.papers.tables.table import TABLES, Cell, Claim, Figure
@@ -71,14 +72,13 @@ def target(width: int, sampled: bool = False) -> Target:
 
         return Target(
             log_density=log_density,
-            center=np.zeros(dim),
-            scale=np.ones(dim),
+            start=Start(np.zeros(dim), np.ones(dim)),
             extent=(-3.0, 3.0, -3.0, 3.0),
             coordinates=tuple(f"weight {i}" for i in range(dim)),
             constrain=lambda theta: {"weights": theta},
             data=data,
             remake=make,
-            sample=(lambda key, n: jax.random.choice(key, draws, (n,))) if sampled else None,
+            truth=Truth(sample=(lambda key, n: jax.random.choice(key, draws, (n,))) if sampled else None),
         )
 
     return make((x, y, reference(width) if sampled else None))

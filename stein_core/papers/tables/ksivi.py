@@ -103,7 +103,7 @@ def distances(draws: np.ndarray, exact: np.ndarray, name: str = "") -> dict[str,
 
 def exact_draws(target: str, count: int, seeds: tuple[int, ...]) -> list[np.ndarray]:
     """Return independent sets (count, 2) of exact draws, one a seed."""
-    sample = target_of(Spec(target)).sample
+    sample = target_of(Spec(target)).truth.sample
     return [np.asarray(sample(jax.random.key(seed), count)) for seed in seeds]
 
 
@@ -182,7 +182,7 @@ def tails(draws: np.ndarray, exact: list[np.ndarray]) -> list[float]:
 
 def eight(draws: np.ndarray, exact: list[np.ndarray]) -> list[float]:
     """Return SW2, and how many of the eight modes are there."""
-    return [sliced_wasserstein(draws, exact[0]), covered(draws, target_of(Spec("eight_gaussians")).mode_centers)]
+    return [sliced_wasserstein(draws, exact[0]), covered(draws, target_of(Spec("eight_gaussians")).truth.mode_centers)]
 
 
 def covered(draws: np.ndarray, centers: np.ndarray) -> float:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from stein_core.contract.known import Start
 from stein_core.contract.target import Target
 from stein_core.targets.own.rows import from_rows
 from stein_core.targets.posteriors import gamma_logistic
@@ -34,8 +35,7 @@ def fixed_prior(x: np.ndarray, y: np.ndarray, alpha: float = 1.0) -> Target:
         dim = x.shape[1]
         return Target(
             log_density=log_density,
-            center=np.zeros(dim),
-            scale=np.full(dim, np.sqrt(0.8)),
+            start=Start(np.zeros(dim), np.full(dim, np.sqrt(0.8))),
             extent=(-3.0, 3.0, -3.0, 3.0),
             coordinates=tuple(f"weight {i}" for i in range(dim)),
             constrain=lambda theta: {"weights": theta},

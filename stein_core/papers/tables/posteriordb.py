@@ -43,8 +43,8 @@ def run(cell: Cell) -> dict[str, float]:
         draws = nuts(target, cell.seed, gradients=gradients).reshape(-1, target.dim)
     else:
         z = np.random.default_rng(cell.seed).normal(size=(4000, target.dim))
-        root = np.diag(target.scale) if target.root is None else np.asarray(target.root)
-        draws = np.asarray(target.center) + z @ root.T
+        root = np.diag(target.start.scale) if target.start.root is None else np.asarray(target.start.root)
+        draws = np.asarray(target.start.center) + z @ root.T
     with jax.enable_x64():
         found = reference.columns(target.constrain(np.asarray(draws)))
     errors = np.abs(found.mean(axis=0) - reference.mean) / reference.sd

@@ -48,7 +48,7 @@ def best_target(model: Callable, *args, seed: int = 0, kwargs: dict | None = Non
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = from_numpyro(model, *args, seed=seed, kwargs=kwargs)
-        names = funnels(model, args, kwargs, seed) if found.note else ()
+        names = funnels(model, args, kwargs, seed) if found.start.note else ()
     if names:
         other = handlers.reparam(model, config=dict.fromkeys(names, LocScaleReparam(0.0)))
         with warnings.catch_warnings(record=True) as further:
@@ -57,12 +57,13 @@ def best_target(model: Callable, *args, seed: int = 0, kwargs: dict | None = Non
         if disagreement(decentred, seed) < BETTER * disagreement(found, seed):
             each = ", ".join(names)
             said = f"The width of {each} depends on other sites. So (site - loc) / scale is fitted instead of {each}."
-            found, caught = replace(decentred, note=f"{said} {decentred.note}".strip()), further
+            start = replace(decentred.start, note=f"{said} {decentred.start.note}".strip())
+            found, caught = replace(decentred, start=start), further
     for each in caught:
         if each.category is not ModelWarning or str(each.message).endswith("missing?"):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    if found.note:
-        warnings.warn(found.note, ModelWarning, stacklevel=2)
+    if found.start.note:
+        warnings.warn(found.start.note, ModelWarning, stacklevel=2)
     return found
 
 
@@ -77,7 +78,7 @@ def disagreement(target: Target, seed: int = 0, draws: int = 256) -> float:
         draws: how many.
     """
     z = np.random.default_rng(seed).standard_normal((draws, target.dim))
-    found = log_densities(target, target.center + z @ target.root.T)[0] + 0.5 * np.sum(z**2, axis=1)
+    found = log_densities(target, target.start.center + z @ target.start.root.T)[0] + 0.5 * np.sum(z**2, axis=1)
     low, high = np.percentile(np.where(np.isfinite(found), found, -np.inf), [25, 75])
     return float((high - low) / np.sqrt(target.dim)) if np.isfinite(low) else np.inf
 

@@ -43,15 +43,10 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
         found = find_start(log_density, start[None], seed)
     return Target(
         log_density=log_density,
-        center=found.center,
-        scale=found.scale,
-        extent=found.extent,
+        start=found,
         coordinates=names,
         constrain=lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
         unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
-        root=found.root,
-        note=found.note,
-        modes=found.modes,
         name=getattr(log_density, "__name__", "").replace("<lambda>", ""),
     )
 

@@ -57,8 +57,8 @@ def from_numpyro(model, *args, seed: int = 0, kwargs: dict | None = None, **keyw
         shapes = ", ".join(f"{name} {shape}" if shape else name for name, shape in sites.shapes.items())
         text = f"model {_name(model)!r} has no observed site; what it infers: {shapes}. Is a data argument missing?"
         warnings.warn(text, ModelWarning, stacklevel=2)
-    if target.note:
-        warnings.warn(f"model {_name(model)!r}: {target.note}", ModelWarning, stacklevel=2)
+    if target.start.note:
+        warnings.warn(f"model {_name(model)!r}: {target.start.note}", ModelWarning, stacklevel=2)
     return target
 
 
@@ -189,16 +189,11 @@ def _from_numpyro(model, args, kwargs, seed) -> tuple[Target, _Sites]:
         log_joint=None if set(sites.maps.values()) == {IdentityTransform} else joint,
         constrain=lambda theta: constrain(theta) if theta.ndim == 1 else jax.vmap(constrain)(theta),
         unconstrain=lambda values: unconstrain({name: jnp.asarray(values[name], float) for name in sites.shapes}),
-        center=start.center,
-        scale=start.scale,
-        extent=start.extent,
+        start=replace(start, note=" ".join(text for text in (start.note, doubt) if text)),
         coordinates=sites.coordinates(),
-        root=start.root,
         data=arrays or None,
         remake=remake,
-        modes=start.modes,
         name=_name(model),
-        note=" ".join(text for text in (start.note, doubt) if text),
     )
     return target, sites
 

@@ -42,7 +42,7 @@ def flat_direction(target: Target, scores: np.ndarray | None = None) -> str:
     """
     if target.dim > LARGEST:
         return ""
-    center, scale = np.asarray(target.center, float), np.asarray(target.scale, float)
+    center, scale = np.asarray(target.start.center, float), np.asarray(target.start.scale, float)
     if scores is None:
         some = np.random.default_rng(0).standard_normal((TRIED * target.dim, target.dim))
         scores = log_densities(target, center + some * scale)[1]

@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy.optimize import minimize
 
 from stein_core.base.pieces import resting
-from stein_core.contract.target import Mode
+from stein_core.contract.known import Mode, Start
 
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
@@ -20,29 +20,6 @@ MOST = 2000  # coordinates
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
 WARMUP = SAMPLES = 400  # steps of NUTS
 REJECTED = 1e100  # value of a point without a finite density: SciPy's line search cannot take infinity
-
-
-class Start(NamedTuple):
-    """Where particles start.
-
-    Args:
-        center, scale: (d,) location and standard deviations.
-        root: (d, d) R with R R^T the covariance of Laplace's approximation, or of the draws.
-        note: why they are not those of Laplace's approximation, or "".
-        modes: see `Target.modes`.
-    """
-
-    center: np.ndarray
-    scale: np.ndarray
-    root: np.ndarray
-    note: str = ""
-    modes: tuple[Mode, ...] = ()
-
-    @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """Return (x0, x1, y0, y1), what a stage shows of the first two coordinates."""
-        x, y = (0, 1) if len(self.center) > 1 else (0, 0)
-        return tuple(float(self.center[i] + side * 4.5 * self.scale[i]) for i in (x, y) for side in (-1, 1))
 
 
 def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start:
@@ -86,7 +63,7 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     modes = [mode for mode in found if mode.root is not None]
     best = min(modes, key=lambda mode: mode.value, default=None)
     if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
-        return Start(best.theta, np.linalg.norm(best.root, axis=1), best.root, modes=_shares(modes))
+        return Start(best.theta, np.linalg.norm(best.root, axis=1), root=best.root, modes=_shares(modes))
     why = (
         "the normal approximation there is far from the density"
         if best
@@ -97,8 +74,8 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     return Start(
         center,
         scale,
-        root,
-        f"The mode is no place to start: {why}. Particles start around the mean of a short run of NUTS instead "
+        root=root,
+        note=f"The mode is no place to start: {why}. Particles start around the mean of a short run of NUTS instead "
         f"(one chain, {WARMUP} + {SAMPLES} steps), with its standard deviations; both are rough.",
     )
 
