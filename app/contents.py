@@ -52,11 +52,13 @@ class Entry(NamedTuple):
         label: in the menu.
         build: its class.
         sentence: what one does there, for page Start; "" if the page is not listed there.
+        research: whether it is for researchers rather than for a course.
     """
 
     label: str
     build: Callable[[Any, dict[str, str]], Page]
     sentence: str = ""
+    research: bool = False
 
 
 PAGES = {  # key in the link -> Entry
@@ -101,10 +103,12 @@ PAGES = {  # key in the link -> Entry
         "Benchmarks",
         Benchmarks,
         "See the papers' results on real data beside ours, with what differs, and compute a cell again.",
+        research=True,
     ),
     "notation": Entry(
         "Notation and references",
         Notation,
         "Look up every symbol with its name in the code, every paper, and each place where we correct one.",
+        research=True,
     ),
 }

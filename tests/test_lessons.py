@@ -541,7 +541,7 @@ def links_of(text):
 
 
 def test_every_link_of_the_front_page_and_of_the_notation_leads_somewhere():
-    listed = [key for key, (_, _, sentence) in PAGES.items() if sentence]
+    listed = [key for key, entry in PAGES.items() if entry.sentence]
     assert {*listed, "index", "lessons"} == set(PAGES)
     found = links_of(front(PAGES)) + links_of(everything())
     assert set(listed) <= {link.removeprefix("page=") for link in found}

@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Lesson:
-    """Hold one notebook."""
+    """Hold one notebook. group: of lessons, on page Start."""
 
     key: str
     title: str
@@ -50,6 +50,7 @@ class Lesson:
     question: str
     cells: tuple[Cell, ...]
     path: Path | None = None
+    group: str = ""
 
 
 @dataclass
@@ -92,7 +93,7 @@ def read_lesson(path: Path) -> Lesson:
         )
         for cell in notebook["cells"]
     )
-    return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells, path)
+    return Lesson(path.name[:2], facts["title"], facts["minutes"], facts["question"], cells, path, facts["group"])
 
 
 def texts(lesson: Lesson) -> list[str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from itertools import zip_longest
+from typing import Any
 
-from app.lesson.reading import lessons
+from app.lesson.pictures import FILES as PICTURES
+from app.lesson.reading import Lesson, lessons
 from app.stage.picture import FILE, SETUP
 from app.ui.text import Text
 
@@ -14,30 +17,33 @@ CSS = """
 .prose > * { max-width: none; }
 .hero { display: grid; grid-template-columns: minmax(280px, 1fr) minmax(280px, 1.1fr); gap: 12px 40px;
   align-items: center; }
-.hero h1 { font-size: 2rem; margin: 0 0 .3em; }
-.hero p { font-size: 1.05rem; }
-.hero .picture { display: block; text-decoration: none; text-align: center; }
+.hero h1 { font-size: 30px; line-height: 1.2; margin: 0 0 .4em; }
+.hero p { font-size: 18px; }
+.hero .picture { display: block; color: inherit; text-decoration: none; }
 .hero svg { display: block; width: 100%; height: auto; }
-.hero .picture span { display: inline-block; margin-top: 6px; }
-.button { display: inline-block; margin: 8px 10px 4px 0; padding: 8px 18px; border-radius: 6px; font-weight: 600;
+.button { display: inline-block; margin: 8px 16px 4px 0; padding: 8px 18px; border-radius: 8px; font-weight: 600;
   text-decoration: none; }
 .prose .button { background: var(--mui-palette-primary-main, #1B1F23);
   color: var(--mui-palette-primary-contrastText, #fff); }
-.halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 8px 40px; margin-top: 20px; }
-.halves ol, .halves ul { padding: 0; margin: 0; list-style: none; }
-.halves li { padding: 7px 0; border-top: 1px solid #8883; }
-.halves a { font-weight: 600; text-decoration: none; }
-.halves a:hover { text-decoration: underline; }
-.halves small { float: right; margin-left: 8px; }
-.halves span { display: block; font-size: 13.5px; line-height: 1.4; opacity: .85; }
+.groups { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 40px; }
+.groups h3 { display: flex; align-items: center; gap: 14px; margin: 16px 0 8px; font-size: 18px; }
+.groups h3 svg { flex: 0 0 132px; height: 60px; border: 1px solid #8885; border-radius: 6px; }
+.groups ol, .groups ul { padding: 0; margin: 0; list-style: none; }
+.groups li { padding: 7px 0; border-top: 1px solid #8883; }
+.groups a { font-weight: 600; text-decoration: none; }
+.groups a:hover { text-decoration: underline; }
+.groups small { float: right; margin-left: 8px; }
+.groups span { display: block; font-size: 14px; line-height: 1.4; opacity: .85; }
+.prose h2 { margin: 28px 0 0; font-size: 22px; }
+.prose h2 + p { margin: 4px 0 0; }
 @media (max-width: 700px) { .hero svg text { font-size: 20.5px; } }
-@media (max-width: 700px) { .hero { grid-template-columns: 1fr; } .hero h1 { font-size: 1.6rem; } }
+@media (max-width: 700px) { .hero { grid-template-columns: 1fr; } .hero h1 { font-size: 26px; } }
 """
 WHAT = (
-    "Stein particle inference approximates a posterior by moving particles: each climbs towards probable parameters "
-    "and pushes its neighbours away. Change the repulsion, the particle count and the kernel while it runs, and see "
-    "when its uncertainty can be trusted."
+    "Twenty points stand for a whole posterior. Watch when they do, and when they quietly shrink to a dot. Turn the "
+    "repulsion, the number of points and the kernel while it runs."
 )
+PATH = 4  # lessons of the first path
 
 
 class Index:
@@ -58,30 +64,46 @@ class Index:
         return ""
 
 
-def front(known: Mapping[str, tuple]) -> str:
+def front(known: Mapping[str, Any]) -> str:
     """Return the page as HTML.
 
     Args:
         known: key of each page -> its entry, see `app.contents`.
     """
-    first = next(iter(lessons()))
-    picture = FILE.read_text(encoding="utf-8")
-    reading = "".join(
+    read = list(lessons().values())
+    groups = dict.fromkeys(one.group for one in read)
+    pictures = [file.read_text(encoding="utf-8") for file in PICTURES]
+    course = "".join(
+        f"<section><h3>{picture}{html.escape(group)}</h3><ol>"
+        f"{''.join(map(of_lesson, (one for one in read if one.group == group)))}</ol></section>"
+        for group, picture in zip_longest(groups, pictures[: len(groups)], fillvalue="")
+    )
+    kinds = {"Pages": False, "For researchers": True}
+    pages = "".join(
+        f"<section><h2>{title}</h2><ul>{''.join(of_page(*each) for each in known.items() if each[1].research is kind)}"
+        "</ul></section>"
+        for title, kind in kinds.items()
+    )
+    minutes = round(sum(one.minutes for one in read[:PATH]), -1)
+    return (
+        f'<div class="hero"><div><h1>Can you trust this model\'s uncertainty?</h1><p>{WHAT}</p>'
+        f'<a class="button" href="?page=lessons&amp;lesson={read[0].key}">Start with lesson 1</a>'
+        f'<a href="?{html.escape(SETUP.to_query())}">or play with these points</a></div>'
+        f'<div class="picture">{FILE.read_text(encoding="utf-8")}</div></div>'
+        f"<h2>Lessons</h2><p>No time? The first {PATH} take {minutes} minutes and say why SVGD collapses and what SMI "
+        f'changes.</p><div class="groups">{course}</div><div class="groups">{pages}</div>'
+    )
+
+
+def of_lesson(one: Lesson) -> str:
+    """Return the line of a lesson."""
+    return (
         f'<li><small>{one.minutes} min</small><a href="?page=lessons&amp;lesson={one.key}">{int(one.key)}. '
         f"{html.escape(one.title)}</a><span>{html.escape(one.question)}</span></li>"
-        for one in lessons().values()
     )
-    pages = "".join(
-        f'<li><a href="?page={key}">{html.escape(label)}</a><span>{html.escape(text)}</span></li>'
-        for key, (label, _, text) in known.items()
-        if text
-    )
-    return (
-        f'<div class="hero"><div><h1>See Stein particle inference at work</h1><p>{WHAT}</p>'
-        f'<a class="button" href="?page=lessons&amp;lesson={first}">Start with lesson 1</a>'
-        '<a href="?page=particles">or play right away</a></div>'
-        f'<a class="picture" href="?{html.escape(SETUP.to_query())}">{picture}'
-        "<span>Click to play with it</span></a></div>"
-        f'<div class="halves"><section><h2>Lessons</h2><ol>{reading}</ol></section>'
-        f"<section><h2>Pages</h2><ul>{pages}</ul></section></div>"
-    )
+
+
+def of_page(key: str, entry) -> str:
+    """Return the line of a page, or "" if it is not listed."""
+    link = f'<a href="?page={key}">{html.escape(entry.label)}</a>'
+    return f"<li>{link}<span>{html.escape(entry.sentence)}</span></li>" if entry.sentence else ""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 import numpy as np
 
 from app.server.folders import ASSETS
 from app.stage.scene import density
 from app.stage.setup import Setup
-from stein_core import METHODS, Frame, Stepper, compile
+from stein_core import METHODS, Frame, Stepper, compile, target_of
 
 FILE = ASSETS / "particles.svg"
-SETUP = Setup(
-    "banana",
-    ("svgd", "smi"),
-    draws=50,
-    knobs={"method.particles": 20, "init.spread": 0.25, "init.shift": 2.0, "method.step_size": 0.05},
-)
-TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves distributions"}
-LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 600, 30)].astype(int))  # steps that are drawn: fewer later
+SETUP = Setup("banana", ("svgd", "smi"), seed=3, knobs={"method.alpha": 0.05})  # the first preset of page Particles
+TITLES = {"svgd": "SVGD moves points", "smi": "SMI moves small bell curves"}
+LOOKS = np.unique(np.r_[0:10, np.geomspace(10, 1000, 34)].astype(int))  # steps that are drawn: fewer later
 SECONDS, HELD = 10, 0.72  # length of a round, and the share of it after which nothing moves
-SIDE, GAP, TOP = 300, 20, 30
+SIDE, GAP, TOP, FOOT = 300, 20, 30, 30
+SHADE = "light-dark(#46566B, #8FA3BD)"  # of a density, as on the stage
 
 
 def picture() -> str:
@@ -27,10 +26,10 @@ def picture() -> str:
     width = len(SETUP.methods) * (SIDE + GAP) - GAP
     panels = "".join(panel(method, i * (SIDE + GAP)) for i, method in enumerate(SETUP.methods))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {SIDE + TOP + FOOT}" role="img" '
         'font-family="sans-serif">'
         "<style>:root { color-scheme: light dark }</style>"
-        "<title>Particles of SVGD and guides of SMI spread over a banana-shaped posterior</title>"
+        "<title>SVGD's points shrink to a dot in a banana-shaped posterior; SMI's guides stay along its arms</title>"
         f"{panels}</svg>\n"
     )
 
@@ -51,10 +50,8 @@ def panel(method: str, left: float) -> str:
     def to_pixels(points):
         return (np.asarray(points) - (x0, y0)) * scale * (1, -1) + (left, TOP + SIDE)
 
-    lines = "".join(
-        f'<path d="M{" ".join(f"{x:.0f},{y:.0f}" for x, y in to_pixels(np.reshape(line, (-1, 2))[::3]))}"/>'
-        for line in still["contours"]
-    )
+    lines = "".join(f'<path d="{shape(level, to_pixels)}"/>' for level in levels(still))
+    shaded = f'style="fill: {SHADE}; stroke: {SHADE}" fill-rule="evenodd" fill-opacity="0.085" stroke-opacity="0.28"'
     where = np.array([to_pixels(frame.locations) for frame in frames]).swapaxes(0, 1)
     sizes = np.array([frame.scales * scale for frame in frames]).swapaxes(0, 1)
     colour = "light-dark({}, {})".format(*METHODS[method].facts.colour)
@@ -64,7 +61,22 @@ def panel(method: str, left: float) -> str:
     box = f'x="{left + 0.5}" y="{TOP + 0.5}" width="{SIDE - 1}" height="{SIDE - 1}"'
     frame = f'<rect {box} rx="6" fill="none" stroke="#8888"/>'
     title = f'<text x="{left}" y="18" font-size="15" font-weight="600" style="fill: {colour}">{TITLES[method]}</text>'
-    return f'{clip}{title}<g clip-path="url(#{method})"><g fill="none" stroke="#8889">{lines}</g>{marks}</g>{frame}'
+    kept = frames[-1].metrics["sample_variance"] / np.mean(target_of(stepper.spec).truth.variance)
+    place = f'x="{left}" y="{TOP + SIDE + 21}"'
+    said = f'<text {place} font-size="15" fill="currentColor">{100 * kept:.0f} % of the variance left</text>'
+    return f'{clip}{title}<g clip-path="url(#{method})"><g {shaded}>{lines}</g>{marks}</g>{frame}{said}'
+
+
+def levels(still: dict) -> list[list[list[float]]]:
+    """Return the lines of each contour of a density."""
+    lines = iter(still["contours"])
+    return [list(islice(lines, count)) for count in still["levels"]]
+
+
+def shape(lines: Sequence[Sequence[float]], to_pixels) -> str:
+    """Return the path of the region inside the lines of one contour, for the rule `evenodd`."""
+    ways = (to_pixels(np.reshape(line, (-1, 2))[::3]) for line in lines)
+    return "".join(f"M{' '.join(f'{x:.0f},{y:.0f}' for x, y in way)}z" for way in ways)
 
 
 def recorded(stepper: Stepper, knobs) -> list[Frame]:
@@ -89,7 +101,8 @@ def moving(where: np.ndarray, sizes: np.ndarray | None, colour: str) -> str:
         return f'<circle r="4.5" style="fill: {colour}">{path}</circle>'
     parts = {"cx": where[:, 0], "cy": where[:, 1], "rx": sizes[:, 0], "ry": sizes[:, 1]}
     ellipse = "".join(animated(name, values) for name, values in parts.items())
-    return f'<ellipse style="fill: {colour}; stroke: {colour}" fill-opacity="0.22" stroke-width="2">{ellipse}</ellipse>'
+    rim = 'fill-opacity="0.1" stroke-opacity="0.6" stroke-width="1.5"'
+    return f'<ellipse style="fill: {colour}; stroke: {colour}" {rim}>{ellipse}</ellipse>'
 
 
 def animated(name: str, values: np.ndarray) -> str:

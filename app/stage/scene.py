@@ -149,8 +149,8 @@ def density_of(spec: Spec) -> dict:
 def density(name: str | Target, dim: int, options: Options = Options(), knobs: Options = Options()) -> dict:
     """Return a scene's background for a target.
 
-    Its contours hold 15 to 99 % of the visible mass; in one dimension it has the curve of the density instead. Above
-    two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
+    Its contours hold 15 to 99 % of the visible mass, and `levels` says how many lines each has. In one dimension it
+    has the curve of the density instead. Above two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
     A target with mini-batches has no slice: its centre is where runs start, and may lie far from its mass.
 
     Args:
@@ -199,12 +199,13 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     shares = np.cumsum(ranked) / ranked.sum()
     levels = [ranked[np.searchsorted(shares, mass)] for mass in MASSES]
     generator = contourpy.contour_generator(x, y, p)
-    lines = [line.ravel().round(4).tolist() for level in levels for line in generator.lines(level)]
+    lines = [[line.ravel().round(4).tolist() for line in generator.lines(level)] for level in levels]
     shade = np.uint8(255 * np.mean([p >= level for level in levels], axis=0))  # a step darker inside each contour
     if dim > 2:
         labels[0] += " (contours: draws of NUTS)" if of_draws else f" (contours: a slice of {dim} dimensions)"
     image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
-    return {**still, "contours": lines, "image": image}
+    flat, counts = [line for level in lines for line in level], [len(level) for level in lines]
+    return {**still, "contours": flat, "levels": counts, "image": image}
 
 
 def _densities(spec: Spec, knobs: Options):
