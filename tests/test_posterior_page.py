@@ -93,7 +93,7 @@ def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monk
 def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page):
     theta = np.random.default_rng(0).normal(size=(400, 3))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
-    assert ended(page).shown.ok is False and "too narrow" in page.verdict.html and "✕ No" in page.text.html
+    assert ended(page).shown.ok is False and "Too narrow" in page.verdict.html and "✕ No" in page.text.html
     before = page.text.html
     page.upload(b"PK\x03\x04 no archive")
     assert ended(page).error.visible and "is no .npz file" in page.error.object

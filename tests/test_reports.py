@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
-from stein_core import diagnose, fit, from_density
+from stein_core import collect, diagnose, fit, from_density, target_of
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import Spec
 from stein_core.posterior.evidence import CHECKS, Finding
-from stein_core.posterior.fitted import fit_of
+from stein_core.posterior.fitted import Fit, fit_of
 
 X = np.random.default_rng(0).normal(size=(400, 3)) * [1.0, 1.0, 0.6]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,7 +141,7 @@ def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
         return arviz.from_dict(posterior=named, sample_stats={"diverging": diverging} if stats else None)
 
     clean = diagnose(draws, target, reference=chains(0.5 * right, stats=False))
-    assert clean.ok is False and "times the sd of the reference" in clean.verdict  # without divergences it is believed
+    assert clean.ok is False and "of the reference's width" in clean.verdict  # without divergences it is believed
     doubted = diagnose(draws, target, reference=chains(0.5 * right))
     assert doubted.ok is None and doubted.findings["reference"].wrong is None
     assert doubted.verdict.startswith("No fault was found") and "the reference has 7 divergences" in doubted.verdict
@@ -150,7 +150,7 @@ def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
     agreed = diagnose(draws, target, reference=chains(right))
     assert agreed.ok and "but the reference has 7 divergences" in agreed.verdict
     narrow = diagnose(0.5 * draws, target, reference=chains(right))
-    assert narrow.ok is False and "too narrow" in narrow.verdict  # the scores say so, too
+    assert narrow.ok is False and "Too narrow" in narrow.verdict  # the scores say so, too
 
 
 @pytest.mark.long
@@ -183,3 +183,16 @@ def test_a_check_stands_under_its_question_by_its_fact_alone(monkeypatch):
     draws = np.random.default_rng(0).normal(size=(200, 2))
     answers = diagnose(draws, scores=-draws).to_html().split("<h2>All checks")[0]
     assert "Mine says hello." in answers.split("<b>3</b>")[1]
+
+
+def test_what_holds_arrays_is_printed_in_one_line_and_is_equal_to_itself_only():
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    report, other = (diagnose(0.5 * x, scores=-0.5 * x) for _ in range(2))
+    assert repr(report) == f"<Report: {report.verdict}>" and report.verdict.startswith("Too narrow, worst in x")
+    assert repr(report.evidence) == "<Evidence: 500 draws of 3 coordinates>"
+    assert report == report and report != other and report.evidence != other.evidence  # no arrays are compared
+    frame = collect(Recipe(Spec("gaussian", method="svgd"), {"method.particles": 7}), steps=3)[-1]
+    assert repr(frame) == "<Frame at step 3: 7 particles>"
+    fitted = Fit(target_of(Spec("gaussian")), x[:, :2], None, Recipe(Spec("gaussian", method="svgd")))
+    assert repr(fitted).startswith("<Fit of <Target of 2 coordinates: ")
+    assert repr(fitted).endswith("by SVGD: 500 draws of 2 coordinates>")

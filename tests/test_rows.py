@@ -20,7 +20,7 @@ from stein_core.sweep.stop import Stop
 from stein_core.targets.data.datasets import COVERTYPE, covertype, data_file
 from stein_core.targets.own.rows import MOST
 
-PLANE = {"center": np.zeros(2), "scale": np.ones(2), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
+PLANE = {"start": Start(np.zeros(2), np.ones(2)), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
 
 
 def line(count=500, batch=40):
@@ -231,7 +231,7 @@ def test_the_stage_takes_data_as_an_argument_and_draws_no_slice_far_from_the_mas
         lambda theta: -0.5 * jnp.sum(theta**2),
         lambda theta, rows: -0.5 * (rows[1] - theta[0] - theta[1] * rows[0]) ** 2,
         (x, y),
-        **{**PLANE, "center": np.zeros(3), "scale": np.ones(3), "coordinates": ("a", "b", "c")},
+        **{**PLANE, "start": Start(np.zeros(3), np.ones(3)), "coordinates": ("a", "b", "c")},
         constrain=lambda theta: {"line": theta},
     )
     assert density(wide, 3)["contours"] == [] and "no contours in 3 dimensions" in density(wide, 3)["labels"][0]

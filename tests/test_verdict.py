@@ -24,9 +24,9 @@ def test_wrong_correlations_are_seen_and_named_with_the_ratio_of_sds_along_a_dir
     found = report.findings["shape"]
     assert report.ok is False and found.wrong and not report.findings["width"].wrong
     assert found.value == pytest.approx(math.sqrt(1 - q), abs=0.03)
-    assert report.verdict.startswith(
-        "These draws are not right. Along x"
-    ) and f"{found.value:.2f} times as wide" in str(report)
+    said = f": {100 * found.value:.0f} % of the right width. The centre is right. Do not report intervals"
+    assert report.verdict.startswith("Too narrow along x") and said in report.verdict
+    assert f"{found.value:.2f} times as wide" in str(report)
     narrow, wide = report.evidence.directions
     assert wide.ratio == pytest.approx(1 + q, abs=0.12)
     for direction, sign in ((narrow, -1), (wide, 1)):
@@ -39,7 +39,7 @@ def test_wrong_correlations_are_seen_and_named_with_the_ratio_of_sds_along_a_dir
 def test_a_lost_inner_direction_is_seen_and_the_verdict_prints_it_first(axis):
     report = report_of(lost(axis), 2000)
     assert report.findings["shape"].value == pytest.approx(0.1, abs=0.02)
-    assert report.ok is False and ". Along x" in report.verdict and "0.10 times as wide" in report.verdict
+    assert report.ok is False and report.verdict.startswith("Too narrow along x") and ": 10 % of" in report.verdict
 
 
 def test_the_shape_of_particles_is_the_eigenvalues_of_precision_times_covariance():
@@ -82,7 +82,7 @@ def test_tails_say_nothing_if_the_draws_are_far_from_the_scores():
     x = np.random.default_rng(0).standard_normal((500, 10))
     report = diagnose(x, scores=-x @ precision)
     assert report.findings["shape"].wrong and report.findings["tails"].wrong is None
-    assert ". Along x" in report.verdict and "times the sd" not in report.verdict
+    assert report.verdict.startswith("Too wide along x")
     row = next(line for line in str(report).splitlines() if line.strip().startswith("Tails"))
     assert "  ?  " in row and "ok" not in row.split()
 
@@ -131,10 +131,10 @@ def test_numbers_that_are_not_finite_are_no_right_ones():
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda x: x + 5.0, "The mean score of x"),
-        (lambda x: x * 0.5, "too narrow. r = 0.2"),
-        (lambda x: x * np.where(np.arange(500) == 7, 0.3, 1.0), "x8 has r = 0.10"),
-        (lambda x: x + 2.0 * (np.arange(500) == 7), "The mean score of x8 is -1.9 of its sds"),
+        (lambda x: x + 5.0, "Off centre, worst in x"),
+        (lambda x: x * 0.5, "Too narrow on average: r is 0.2"),
+        (lambda x: x * np.where(np.arange(500) == 7, 0.3, 1.0), "Too narrow, worst in x8: its r is 0.10"),
+        (lambda x: x + 2.0 * (np.arange(500) == 7), "Off centre, worst in x8: its mean score is -1.9 of its sds"),
     ],
 )
 def test_each_mean_and_each_width_is_judged_in_500_coordinates(change, words):

@@ -150,7 +150,8 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     """Return a scene's background for a target.
 
     Its contours hold 15 to 99 % of the visible mass, and `levels` says how many lines each has. In one dimension it
-    has the curve of the density instead. Above two dimensions it is the slice through the target's centre, or a kernel estimate of the target's reference draws.
+    has the curve of the density instead. Above two dimensions it is the slice through the target's centre, or a kernel
+    estimate of the target's reference draws.
     A target with mini-batches has no slice: its centre is where runs start, and may lie far from its mass.
 
     Args:

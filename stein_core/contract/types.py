@@ -83,7 +83,7 @@ class Method(NamedTuple):
     draw: Callable[[Array, State, int], Array] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frame:
     """A plain NumPy snapshot of one state: the active particles only, and all that views may read.
 
@@ -108,3 +108,6 @@ class Frame:
     finite: bool = True
     correlation: np.ndarray = field(default_factory=lambda: np.zeros(0))
     extra: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Frame at step {self.step:,}: {len(self.particles)} particles>"

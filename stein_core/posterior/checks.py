@@ -36,6 +36,16 @@ def worst(names, values, by) -> tuple[str, float]:
     return names[at], float(values[at])
 
 
+def too(value: float, where: str, right: str = "the right width") -> str:
+    """Return what is wrong with a width: `value` times the right one."""
+    return f"Too {'narrow' if value < 1 else 'wide'}{where}: {100 * value:.0f} % of {right}."
+
+
+def the_worst(seen: Evidence) -> str:
+    """Return how many coordinates a sentence about the worst one speaks of."""
+    return f", the worst of {seen.d}" if seen.d > 1 else ""
+
+
 def unanswered(why: str, expected: float = 1.0) -> Finding:
     """Return the finding of a check that these draws do not allow."""
     return Finding(math.nan, expected, 0.0, None, f"Not checked: {why}.")
@@ -63,16 +73,17 @@ def spread(seen: Evidence) -> Finding | None:
     unit = seen.draws.std(axis=0)
     constant = [name for name, sd in zip(seen.names, unit) if not sd > 1e-12]
     if constant:
-        return Finding(len(constant), 0, 0.0, True, f"All draws have the same {', '.join(constant[:5])}.")
+        text = f"All draws have the same {', '.join(constant[:5])}."
+        return Finding(len(constant), 0, 0.0, True, text, short=f"No width. {text}")
     if seen.n <= seen.d:
         lost = seen.d - seen.n + 1
         text = f"{seen.n} draws span at most {seen.n - 1} of {seen.d} directions; {lost} have no variance at all."
-        return Finding(lost, 0, 0.0, True, text)
+        return Finding(lost, 0, 0.0, True, text, short=f"Too few draws. {text}")
     if seen.d <= LARGEST:
         values = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(seen.draws.T)))
         if lost := int((values < FLAT * values[-1]).sum()):
             text = f"In {lost} of {seen.d} directions the draws have no variance: some coordinates determine others."
-            return Finding(lost, 0, 0.0, True, text)
+            return Finding(lost, 0, 0.0, True, text, short=f"No width. {text}")
     return None
 
 
@@ -94,13 +105,16 @@ def location(seen: Evidence) -> Finding | None:
     if np.isinf(error).all():
         return unanswered("too few draws to tell where the scores imply the means", 0.0)
     wrong = off(shift, -SHIFT, SHIFT, 0.0, certain(seen.d) * error)
-    name, value = worst(seen.names, shift, np.nan_to_num(np.abs(shift), nan=np.inf))
+    name, value = worst(seen.names, shift, np.nan_to_num(np.abs(shift), nan=np.inf) + 1e9 * wrong)
     if seen.implied is not None:
         side = "above" if value > 0 else "below"
-        text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply. No other is as far."
+        short = f"Off centre, worst in {name}: its mean is {abs(value):.2g} sd too {'high' if value > 0 else 'low'}."
+        text = f"The mean of {name} is {abs(value):.2g} sd {side} the one that the scores imply{the_worst(seen)}."
     else:
-        text = f"The mean score of {name} is {-value:.2g} of its sds; exact draws have 0. No other is as far."
-    return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, shift.tolist())))
+        text = f"The mean score of {name} is {-value:.2g} of its sds{the_worst(seen)}; exact draws have 0."
+        short = f"Off centre, worst in {name}: its mean score is {-value:.2g} of its sds, not 0."
+    each = dict(zip(seen.names, shift.tolist()))
+    return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, each, short)
 
 
 @CHECKS.register(
@@ -114,9 +128,11 @@ def width(seen: Evidence) -> Finding | None:
     if np.isinf(error).all():
         return unanswered("too few draws to tell which sds the scores imply")
     wrong = off(ratio, NARROW, WIDE, 1.0, certain(seen.d) * error)
-    name, value = worst(seen.names, ratio, np.nan_to_num(np.abs(np.log(np.maximum(ratio, 1e-9))), nan=np.inf))
-    text = f"{name} has {value:.2f} times the sd that the scores imply. No other is as far from 1."
-    return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, dict(zip(seen.names, ratio.tolist())))
+    far = np.nan_to_num(np.abs(np.log(np.maximum(ratio, 1e-9))), nan=np.inf)
+    name, value = worst(seen.names, ratio, far + 1e9 * wrong)
+    text = f"{name} has {value:.2f} times the sd that the scores imply{the_worst(seen)}."
+    each, short = dict(zip(seen.names, ratio.tolist())), too(value, f", worst in {name}")
+    return Finding(value, 1.0, float(error.max()), bool(wrong.any()), text, each, short)
 
 
 @CHECKS.register(
@@ -142,7 +158,7 @@ def shape(seen: Evidence) -> Finding | None:
         f"{ratios[order[1]]:.2f} times along {second}. No other direction is as far from 1."
     )
     value, error = ratios[order[0]], seen.directions[order[0]].error
-    return Finding(value, 1.0, error / 2, any(wrong), text)
+    return Finding(value, 1.0, error / 2, any(wrong), text, short=too(value, f" along {first}"))
 
 
 @CHECKS.register(
@@ -172,10 +188,11 @@ def tails(seen: Evidence) -> Finding | None:
     apart = shift[seen.names.index(name)]
     text = (
         f"With test functions that see tails, {name} has {value:.2f} times the sd that the scores imply, and its mean "
-        f"is {apart:+.2f} sd off. No other is as far."
+        f"is {apart:+.2f} sd off{the_worst(seen)}."
     )
     each = {key: float(one) for key, one in zip(seen.names, ratio)}
-    return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each)
+    short = too(value, f", worst in {name}") if off(value, NARROW, WIDE, 1.0, 0.0) else text
+    return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each, short)
 
 
 @CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",), question=2)
@@ -192,6 +209,7 @@ def stein_trace(seen: Evidence) -> Finding:
         error = max(error, float(rows.std() / math.sqrt(seen.ess)))
     narrow, wide = NARROW**2, WIDE**2
     wrong = bool(off(r, narrow, wide, 1.0, CERTAIN * error))
+    short = f"Too {'narrow' if r < 1 else 'wide'} on average: r is {r:.2f}, and exact draws have 1."
     text = f"r = {r:.3f}; exact draws have 1."
     if wrong and r < 1 and math.isfinite(seen.law) and abs(r / seen.law - 1) < 0.1:
         text += f" SVGD has {seen.law:.3f} at rest with these settings: it is the collapse that its law says."
@@ -200,9 +218,11 @@ def stein_trace(seen: Evidence) -> Finding:
         apart = (each - 1) / unit
         bad = off(apart, narrow - 1, wide - 1, 0.0, certain(seen.d) * errors / unit)
         name, value = worst(seen.names, each, np.nan_to_num(np.abs(apart), nan=np.inf) + 1e9 * bad)
-        text += f" {name} has r = {value:.2f}. No other is as far."
-        wrong = wrong or bool(bad.any())
-    return Finding(r, 1.0, error, wrong, text, dict(zip(seen.names, each.tolist())))
+        text += f" {name} has r = {value:.2f}{the_worst(seen)}."
+        if bad.any() and not wrong:
+            wrong, side = True, "narrow" if value < 1 else "wide"
+            short = f"Too {side}, worst in {name}: its r is {value:.2f}, and exact draws have 1."
+    return Finding(r, 1.0, error, wrong, text, dict(zip(seen.names, each.tolist())), short)
 
 
 @CHECKS.register("curvature", label="Curvature", reference="regression of the scores", needs=("usable",), question=2)

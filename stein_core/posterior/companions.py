@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import chdtri
 
-from stein_core.posterior.checks import NARROW, SHIFT, WIDE, certain, off, unanswered, worst
+from stein_core.posterior.checks import NARROW, SHIFT, WIDE, certain, off, the_worst, too, unanswered, worst
 from stein_core.posterior.discrepancy import discrepancy
 from stein_core.posterior.evidence import CHECKS, Evidence, Finding, disagreement
 from stein_core.posterior.mixing import distances, weights_of
@@ -110,15 +110,18 @@ def reference(seen: Evidence) -> Finding:
     name, value = worst(seen.names, ratio, far + 1e9 * wrong)
     apart = shift[seen.names.index(name)]
     text = (
-        f"{name} has {value:.2f} times the sd of the reference, and its mean is {apart:+.2f} sd off. No other is as "
-        f"far. The reference has {ess.min():.0f} effective draws"
+        f"{name} has {value:.2f} times the sd of the reference, and its mean is {apart:+.2f} sd off{the_worst(seen)}. "
+        f"The reference has {ess.min():.0f} effective draws"
     )
     text += "." if r_hat is None else f", and R-hat {r_hat.max():.3f} at most."
     blamed: bool | None = bool(wrong.any())
     if seen.diverging:
         text += f" {seen.diverging} of its draws ended a diverging trajectory, so it may be wrong itself."
         blamed = None if blamed else False
-    return Finding(value, 1.0, float(errors[1].max()), blamed, text, dict(zip(seen.names, ratio.tolist())))
+    short = too(value, f", worst in {name}", "the reference's width")
+    if not off(value, NARROW, WIDE, 1.0, 0.0):
+        short = f"Off centre, worst in {name}: its mean is {apart:+.2f} sd from that of the reference."
+    return Finding(value, 1.0, float(errors[1].max()), blamed, text, dict(zip(seen.names, ratio.tolist())), short)
 
 
 @CHECKS.register(

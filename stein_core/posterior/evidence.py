@@ -50,6 +50,7 @@ class Finding:
         wrong: whether the posterior should not be trusted as it is; None if these draws do not allow an answer.
         sentence: what it means.
         each: the number of each coordinate, by name.
+        short: the first sentence of the verdict if this is the worst; "": the sentence.
     """
 
     value: float
@@ -58,9 +59,10 @@ class Finding:
     wrong: bool | None
     sentence: str
     each: Mapping[str, float] = field(default_factory=dict)
+    short: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
     """Hold draws and what is known about them, in unconstrained coordinates.
 
@@ -94,6 +96,9 @@ class Evidence:
     diverging: int | None = None
     modes: tuple[Mode, ...] | None = None
     flat: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Evidence: {self.n:,} draws of {self.d} coordinates>"
 
     @property
     def usable(self) -> np.ndarray | None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stein_core.contract.recipe import Recipe
-from stein_core.contract.registry import GUIDES, Entry
+from stein_core.contract.registry import GUIDES, METHODS, Entry
 from stein_core.contract.spec import Options
 from stein_core.contract.target import Target
 from stein_core.contract.types import Frame
@@ -23,7 +23,7 @@ from stein_core.targets.own.density import in_precision_of, log_densities
 DRAWS = 4000  # of a mixture
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """Hold a fitted posterior.
 
@@ -52,6 +52,10 @@ class Fit:
     consistent: bool = True
     seconds: float = 0.0
     note: str = ""
+
+    def __repr__(self) -> str:
+        of, method = self.target.name or self.target, METHODS[self.recipe.spec.method].label
+        return f"<Fit of {of} by {method}: {len(self.draws):,} draws of {self.target.dim} coordinates>"
 
     @property
     def values(self) -> dict[str, np.ndarray]:

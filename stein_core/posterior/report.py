@@ -34,7 +34,7 @@ PAIRS, POINTS = 3, 150  # coordinates and draws that are drawn beside a referenc
 SHOWN = 8  # coordinates in a printed report
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """Hold what the checks found.
 
@@ -54,6 +54,9 @@ class Report:
     posterior: str = ""
     date: str = field(default_factory=now)
 
+    def __repr__(self) -> str:
+        return f"<Report: {self.verdict}>"
+
     @property
     def ok(self) -> bool | None:
         """Return whether no check says that the posterior is wrong; None if that cannot be told."""
@@ -61,8 +64,8 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Return whether to trust the draws, and the worst that was found, in a sentence or two."""
-        return verdict.said(self.evidence, self.findings)
+        """Return whether to trust the draws, the worst that was found, and what to do, in short sentences."""
+        return verdict.said(self.evidence, self.findings, self.made)
 
     @property
     def note(self) -> str:

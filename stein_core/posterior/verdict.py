@@ -1,16 +1,16 @@
-"""The verdict: whether to trust the draws, in a sentence or two."""
+"""The verdict: whether to trust the draws, what is worst, and what to do, in short sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stein_core.posterior.checks import NARROW, WIDE
+from stein_core.contract.registry import METHODS
 from stein_core.posterior.companions import K_HAT
 from stein_core.posterior.evidence import CHECKS, Evidence, Finding
+from stein_core.posterior.fitted import Fit
 
 FIRST = ("finite", "spread", "reference", "width", "location", "shape", "curvature", "modes", "stein_trace")
-WIDTHS = ("reference", "width", "stein_trace", "tails")  # whose value says "too narrow" or "too wide"
-SENTENCES = 2  # reasons that are said
+MEASURED = ("Too narrow", "Too wide", "Off centre")  # how the short sentence of a measured fault begins
 
 
 def ok_of(seen: Evidence, findings: Mapping[str, Finding]) -> bool | None:
@@ -21,8 +21,8 @@ def ok_of(seen: Evidence, findings: Mapping[str, Finding]) -> bool | None:
     return False if True in judged else None if None in judged else True
 
 
-def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
-    """Return the verdict on draws."""
+def said(seen: Evidence, findings: Mapping[str, Finding], made: Fit | None = None) -> str:
+    """Return the verdict on draws, or on the fit that made them."""
     wrong = {name: found for name, found in findings.items() if found.wrong}
     if seen.scores is None and seen.reference is None:
         sentences = [found.sentence for found in wrong.values()]
@@ -31,7 +31,11 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
         if "proper" in wrong:
             return f"These draws cannot be right. {wrong['proper'].sentence}"
         order = sorted(wrong, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-        return f"These draws are {_fault(wrong)}. {' '.join(wrong[name].sentence for name in order[:SENTENCES])}"
+        shorts = [wrong[name].short or f"Not right. {wrong[name].sentence}" for name in order]
+        kinds = MEASURED[:2] if "spread" in wrong else MEASURED  # without a width, a distance in widths says nothing
+        judged = next((short for short in shorts if short.startswith(kinds)), "")
+        words = [shorts[0], *[judged] * (judged != shorts[0]), *_rest(judged, findings)]
+        return " ".join([*words, _advice(judged, findings, made)]).strip()
     parts = []
     if missing := [CHECKS[name].label.lower() for name, found in findings.items() if found.wrong is None]:
         parts.append(
@@ -48,9 +52,27 @@ def said(seen: Evidence, findings: Mapping[str, Finding]) -> str:
     return f"No sign of a wrong location or width{''.join(f', but {part}' for part in parts)}."
 
 
-def _fault(wrong: Mapping[str, Finding]) -> str:
-    """Return what is wrong with the draws in two words."""
-    value = next((wrong[name].value for name in WIDTHS if name in wrong), 1.0)
-    if value < NARROW or value > WIDE:
-        return "too narrow" if value < NARROW else "too wide"
-    return "not right"
+def _rest(headline: str, findings: Mapping[str, Finding]) -> list[str]:
+    """Return what is true of the centre if the width is wrong, and the other way round."""
+    if headline.startswith(MEASURED[:2]):
+        centre = findings.get("location")
+        if centre is None or centre.wrong is None:
+            return []
+        return [f"The centre is {'off too' if centre.wrong else 'right'}."]
+    if headline.startswith(MEASURED[2]):
+        judged = [findings[name].wrong for name in ("width", "shape", "tails") if name in findings]
+        return ["The width is right."] if judged and not any(one or one is None for one in judged) else []
+    return []
+
+
+def _advice(headline: str, findings: Mapping[str, Finding], made: Fit | None) -> str:
+    """Return what to do about draws that are wrong."""
+    if not headline:
+        return ""
+    if made is None:
+        return f"Do not report {'means' if headline.startswith(MEASURED[2]) else 'intervals'} from these draws."
+    if "rest" in findings and "Take more steps" in findings["rest"].sentence:
+        return "The run still moves: take more steps."
+    if METHODS[made.recipe.spec.method].facts.single:
+        return "Try SMI."
+    return "Try more particles." if made.recipe.spec.has_density else "Try SMI, or more particles."

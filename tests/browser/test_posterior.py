@@ -20,7 +20,7 @@ def test_upload_verdict_download_and_a_fit(open_tab):
     theta = np.random.default_rng(0).normal(size=(300, 3))
     tab.page.get_by_role("button", name="Fit and check").wait_for()
     tab.page.locator("input[type=file]").set_input_files(npz(draws=0.6 * theta, scores=-0.6 * theta))
-    tab.page.get_by_text("These draws are too narrow").wait_for()
+    tab.page.get_by_text("Too narrow").wait_for()
     expect(tab.page.get_by_text("✕ No")).to_have_count(1)
     with tab.page.expect_download() as download:
         tab.page.get_by_role("button", name="Report as HTML").click()
@@ -43,7 +43,7 @@ def test_the_second_of_two_quick_uploads_is_judged_and_named(open_tab):
     tab.page.get_by_text("Checking good.npz").wait_for()
     file.set_input_files(npz("narrow.npz", draws=0.5 * theta, scores=-0.5 * theta))
     tab.page.get_by_text("Verdict on narrow.npz: 300 draws of 3 coordinates").wait_for()
-    tab.page.get_by_text("These draws are too narrow").wait_for()
+    tab.page.get_by_text("Too narrow").wait_for()
     expect(tab.page.get_by_text("good.npz")).to_have_count(0)
 
 

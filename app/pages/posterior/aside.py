@@ -20,6 +20,8 @@ CSS = """
 .prose td, .prose th { padding: 4px 6px; text-align: right; font-variant-numeric: tabular-nums; }
 .prose th:first-child, .prose td:first-child { text-align: left; overflow-wrap: anywhere; }
 .prose p { margin: 0; }
+.prose summary { cursor: pointer; font-size: 14px; }
+.prose details ul { margin: 6px 0 10px; padding-left: 18px; font-size: 14px; }
 """
 CARD = {
     "flex": "0 1 340px", "min-width": "min(100%, 300px)", "border": "1px solid var(--mui-palette-line-main)",
@@ -37,8 +39,15 @@ def verdict(shown: Shown) -> str:
     note = f"<p><small>{html.escape(shown.report['note'])}</small></p>" * bool(shown.report.get("note"))
     return (
         f"<small>Verdict on {html.escape(judged(shown))}</small>"
-        f'<p class="said">{html.escape(shown.report["verdict"])}</p>{note}{own}{beside(shown)}'
+        f'<p class="said">{html.escape(shown.report["verdict"])}</p>{details(shown)}{note}{own}{beside(shown)}'
     )
+
+
+def details(shown: Shown) -> str:
+    """Return what is wrong in full sentences, folded; or ""."""
+    wrong = [found["sentence"] for found in shown.findings.values() if found["wrong"]]
+    listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in wrong)
+    return f"<details><summary>What was found</summary><ul>{listed}</ul></details>" if wrong else ""
 
 
 def judged(shown: Shown) -> str:
