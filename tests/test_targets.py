@@ -14,7 +14,7 @@ from scipy import integrate, optimize, special, stats
 from stein_core import TARGETS, Recipe, Spec, collect, from_numpyro, target_of
 from stein_core.base.errors import UnknownName
 from stein_core.sweep.grids import run_sweep
-from stein_core.targets.data.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE
+from stein_core.targets.data.datasets import EARTH_DENSITY, ORING_DISTRESS, ORING_TEMPERATURE, STACK_LOSS
 
 DRAWS = 600_000  # enough to see a score that is 5% wrong on every target
 ENTRIES = [e for e in TARGETS.entries() if e.facts.sampled and e.facts.data is None]
@@ -179,6 +179,22 @@ def test_oring_data_and_posterior():
     curvature = jax.hessian(lambda th: -target.log_density(th))(np.float32(mode))
     np.testing.assert_allclose(target.start.scale, np.sqrt(np.diagonal(np.linalg.inv(curvature))), rtol=1e-2)
     assert target.log_joint is None and target.coordinates == ("intercept", "slope")
+
+
+def test_stack_loss_is_a_regression_with_named_coefficients():
+    """Least squares on the raw columns gives the published line (Brownlee 1965), and the density is SciPy's."""
+    *inputs, loss = STACK_LOSS
+    raw = np.column_stack([np.ones(21), *inputs])
+    line, rest, _, _ = np.linalg.lstsq(raw, loss)
+    np.testing.assert_allclose([*line, np.sqrt(rest[0] / 17)], [-39.920, 0.7156, 1.2953, -0.1521, 3.243], rtol=1e-3)
+    target = target_of(Spec("stackloss"))
+    assert target.coordinates == ("acid", "air", "mean", "log sd", "water")
+    x = stats.zscore(np.array(inputs), axis=1, ddof=1)
+    acid, air, mean, log_sd, water = theta = np.array([-0.4, 6.0, 17.0, 1.2, 4.0])
+    expected = stats.norm.logpdf(loss, mean + air * x[0] + water * x[1] + acid * x[2], np.exp(log_sd)).sum()
+    expected += stats.norm.logpdf([acid, air, water], 0, 10).sum() + stats.norm.logpdf(mean, 0, 30)
+    expected += stats.halfnorm.logpdf(np.exp(log_sd), scale=10) + log_sd
+    assert float(target.log_density(np.float32(theta))) == pytest.approx(expected, abs=2e-3)
 
 
 def test_evidence_of_earth_is_the_same_in_both_spaces():

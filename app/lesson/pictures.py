@@ -81,7 +81,7 @@ def guides() -> Plot:
 
 def width() -> Plot:
     """Draw a posterior and a fit that is too narrow, by the measured ratio of page Your posterior."""
-    found = json.loads((ASSETS / "posterior_example.json").read_text(encoding="utf-8"))["few"]["findings"]["tails"]
+    found = json.loads((ASSETS / "posterior_example.json").read_text(encoding="utf-8"))["few"]["findings"]["width"]
     x = np.linspace(-3.5, 3.5, 80)
     plot = Plot((-3.5, 3.5, 0, 0.5), "A fit that is narrower than its posterior")
     for sd, style in ((1.0, f"fill: {SHADE}; fill-opacity: 0.3"), (found["value"], f"stroke: {colour('svgd')}")):

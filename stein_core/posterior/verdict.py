@@ -34,7 +34,7 @@ def said(seen: Evidence, findings: Mapping[str, Finding], made: Fit | None = Non
         shorts = [wrong[name].short or f"Not right. {wrong[name].sentence}" for name in order]
         kinds = MEASURED[:2] if "spread" in wrong else MEASURED  # without a width, a distance in widths says nothing
         judged = next((short for short in shorts if short.startswith(kinds)), "")
-        words = [shorts[0], *[judged] * (judged != shorts[0]), *_rest(judged, findings)]
+        words = [shorts[0], *[judged] * (judged != shorts[0]), *([] if "spread" in wrong else _rest(judged, findings))]
         return " ".join([*words, _advice(judged, findings, made)]).strip()
     parts = []
     if missing := [CHECKS[name].label.lower() for name, found in findings.items() if found.wrong is None]:

@@ -60,6 +60,31 @@ def earth(dim, *, coordinates):
     return precondition(from_numpyro(earth_model, data), coordinates)
 
 
+def stack_model(air, water, acid, loss):
+    """loss_i ~ N(mean + air a_i + water w_i + acid c_i, sd^2); N(0, 10^2) priors, N(0, 30^2) for the mean."""
+    mean = numpyro.sample("mean", dist.Normal(0.0, 30.0))
+    slopes = [numpyro.sample(name, dist.Normal(0.0, 10.0)) for name in ("air", "water", "acid")]
+    sd = numpyro.sample("sd", dist.HalfNormal(10.0))
+    at = mean + sum(slope * x for slope, x in zip(slopes, (air, water, acid)))
+    numpyro.sample("loss", dist.Normal(at, sd), obs=loss)
+
+
+@TARGETS.register(
+    "stackloss",
+    label="Stack loss of a plant",
+    reference="Brownlee 1965",
+    dims=(5, 5),
+    default_dim=5,
+    sampled=False,
+    options=(COORDINATES,),
+)
+def stackloss(dim, *, coordinates):
+    "Regression of the ammonia that a plant loses on air flow, water temperature and acid, each in its sds; 21 days."
+    *inputs, loss = datasets.STACK_LOSS
+    data = (*((x - x.mean()) / x.std(ddof=1) for x in inputs), loss)
+    return precondition(from_numpyro(stack_model, *(jnp.asarray(each, float) for each in data)), coordinates)
+
+
 def gamma_model():
     """rate ~ Gamma(3, 2): density proportional to rate^2 exp(-2 rate)."""
     numpyro.sample("rate", dist.Gamma(3.0, 2.0))

@@ -37,9 +37,10 @@ def verdict(shown: Shown) -> str:
     """Return the verdict as HTML, with what NUTS says if it was asked."""
     own = "" if "finite" in shown.findings else f"<small>To add scores: <code>{html.escape(SNIPPET)}</code></small>"
     note = f"<p><small>{html.escape(shown.report['note'])}</small></p>" * bool(shown.report.get("note"))
+    words = html.escape(shown.report["verdict"]).replace(" %", "&nbsp;%")
     return (
         f"<small>Verdict on {html.escape(judged(shown))}</small>"
-        f'<p class="said">{html.escape(shown.report["verdict"])}</p>{details(shown)}{note}{own}{beside(shown)}'
+        f'<p class="said">{words}</p>{details(shown)}{note}{own}{beside(shown)}'
     )
 
 

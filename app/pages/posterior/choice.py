@@ -12,9 +12,9 @@ from stein_core.targets.posteriordb import POSTERIORS, folder
 
 WAYS = {  # key -> (label, method, words of the command)
     "smi": ("SMI, 20 guides, alpha 0.05", "smi", ()),
-    "svgd": ("SVGD, 100 points, rule median", "svgd", ()),
+    "svgd": ("SVGD, 100 points, wider kernel", "svgd", ()),
     "few": (
-        "SVGD, 20 points, rule median_log",
+        "SVGD, 20 points, as published",
         "svgd",
         ("--particles", "20", "--set", "bandwidth.rule=median_log"),
     ),

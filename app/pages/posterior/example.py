@@ -1,4 +1,4 @@
-"""The report that page "Your posterior" opens with: two fits of a product of Student-t densities, computed before.
+"""The report that page "Your posterior" opens with: two fits of a regression, computed before.
 
 `python -m app.pages.posterior.example` computes them anew.
 """
@@ -16,7 +16,7 @@ from app.pages.posterior.shown import Shown
 from stein_core import TARGETS
 
 FILE = Path(__file__).parents[3] / "assets" / "posterior_example.json"
-CHOICE = Choice("student", "few")
+CHOICE = Choice("stackloss", "few")
 BESIDE = ("smi",)  # what else was measured
 
 

@@ -24,7 +24,7 @@ from app.ui.upload import LONGEST, Upload
 from stein_core.posterior.drawing import CSS, questions
 
 INTRO = (
-    "<h1>Is this posterior right?</h1><p>Choose a posterior and a method, and fit it. Or upload draws of your own, "
+    "<p>Choose a posterior and a method, and fit it. Or upload draws of your own, "
     "with their scores. The page asks three questions, gives a verdict, and measures what a change would do.</p>"
 )
 ABOUT = (
@@ -71,9 +71,7 @@ class PosteriorPage:
             ABOUT, variant="caption", color="text.secondary", margin=(0, 10), sizing_mode="stretch_width"
         )
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(8, 8))
-        self.text = Text(
-            html=INTRO, stylesheets=[CSS, WIDE], sizing_mode="stretch_width", margin=0, styles={"flex": "1 1 480px"}
-        )
+        self.text = Text(html=INTRO, stylesheets=[CSS, WIDE], sizing_mode="stretch_width", margin=0, styles=ANSWER)
         self.verdict = Text(html="", stylesheets=[ASIDE], sizing_mode="stretch_width", margin=(4, 8))
         self.further = pmui.Column(margin=0, sizing_mode="stretch_width")
         page, numbers = (
@@ -93,12 +91,14 @@ class PosteriorPage:
             styles=MIDDLE_OF_PAGE,
         )
         self.sidebar = []
+        title = pmui.Typography("Is this posterior right?", variant="h1", sx={"fontSize": "22px", "fontWeight": 600})
+        title.margin = (0, 8)
         controls = pmui.FlexBox(
             self.posterior, self.way, self.run, self.file, self.stop, self.bar, self.reading, align_items="center"
         )
         self.main = [
             pn.Column(
-                pn.Column(controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
+                pn.Column(title, controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
                 pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=BELOW, margin=(8, 16)),
                 pn.Column(self.measured, margin=(8, 16), styles=BELOW),
                 sizing_mode="stretch_width",
@@ -135,6 +135,7 @@ class PosteriorPage:
         self.run.disabled = self.stop.visible = self.bar.visible = active
         if active is not self.busy:
             self.busy = active
+            self.text.styles = ANSWER | ({"opacity": OLD} if active and not self.turns.job.more else {})
             self.draw_rows()
         if active:
             self.bar.show(self.turns.job)
@@ -213,19 +214,12 @@ class PosteriorPage:
         self.reading.object = "An example. Fit a posterior, or upload draws."
         self.draw()
 
-    def put_away(self) -> None:
-        """Take the example off the page."""
-        self.shown, self.tried = None, []
-        self.text.html, self.aside.visible, self.reading.object = INTRO, False, ""
-
     def start(self, job: PosteriorJob, right: bool = True) -> None:
         """Queue a job, unless one is under way. right: whether what the last one said is taken off the page."""
         if self.turns.active:
             return
         if right:
             self.error.visible = False
-        if not job.more and self.shown and self.shown.example:
-            self.put_away()
         self.turns.start(job)
         self.refresh()
 
@@ -268,6 +262,8 @@ class PosteriorPage:
         self.further[:] = [head, *made] if made else []
 
 
+ANSWER = {"flex": "1 1 480px"}
+OLD = "0.5"  # how visible an answer is while another one is computed
 WIDE = ".prose > * { max-width: none; }"
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}
 BELOW = {**MIDDLE_OF_PAGE, "padding": "0 8px", "box-sizing": "border-box"}  # the controls above have a margin of 8

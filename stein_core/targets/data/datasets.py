@@ -19,6 +19,19 @@ EARTH_DENSITY = np.array(
     + [5.34, 5.79, 5.10, 5.27, 5.39, 5.42, 5.47, 5.63, 5.34, 5.46, 5.30, 5.75, 5.68, 5.85]
 )
 
+# Twenty-one days of a plant that oxidises ammonia to nitric acid: air flow, temperature of the cooling water (degrees
+# Celsius), concentration of the acid (per mille minus 500, divided by 10), and the ammonia that escapes (per mille).
+# Brownlee 1965, Statistical Theory and Methodology in Science and Engineering, p. 454.
+STACK_LOSS = np.array(
+    [
+        [80, 80, 75, 62, 62, 62, 62, 62, 58, 58, 58, 58, 58, 58, 50, 50, 50, 50, 50, 56, 70],
+        [27, 27, 25, 24, 22, 23, 24, 24, 23, 18, 18, 17, 18, 19, 18, 18, 19, 19, 20, 20, 20],
+        [89, 88, 90, 87, 87, 87, 93, 93, 87, 80, 89, 88, 82, 93, 89, 86, 72, 79, 80, 82, 91],
+        [42, 37, 37, 28, 18, 18, 19, 20, 15, 14, 14, 13, 11, 12, 8, 7, 8, 8, 9, 15, 15],
+    ],
+    float,
+)
+
 # ---------------------------------------------------------------- the 1-D wave (SMI paper, app. C.2)
 
 WAVE_NOISE = 0.1
