@@ -7,6 +7,7 @@ cell imports from here and calls `start()`; a cell that shows something ends wit
 from __future__ import annotations
 
 import html
+import json
 import os
 import sys
 from pathlib import Path
@@ -20,13 +21,14 @@ from app.lesson.host import current_host
 from app.lesson.live_stage import LiveStage
 from app.lesson.output import Output, prose
 from app.lesson.reading import read_lesson, texts
+from app.server.folders import ASSETS
 from app.stage.setup import Setup
 from app.ui.colours import look_of
 from app.ui.text import markdown_html
 from app.ui.theme import TOKENS
 from stein_core import keep_compiled
 
-__all__ = ["chart", "colour", "hidden", "shades", "stage", "start", "steps", "table"]
+__all__ = ["chart", "colour", "hidden", "recorded", "shades", "stage", "start", "steps", "table"]
 
 
 def start() -> None:
@@ -66,7 +68,8 @@ def stage(
     Args:
         setup: a Setup, or the link text of page Particles: "target=banana&methods=svgd,smi&method.particles=50".
         sliders: names of the knobs.
-        marks: what is drawn at first, of "attract", "repulse", "guides" and "trails"; by default all but the trails.
+        marks: what is drawn at first, of "attract", "repulse", "guides", "trails" and "draws" (exact draws);
+            by default the first three.
         metrics: names of the diagnostics that are shown.
         play: start at once instead of waiting for Play.
     """
@@ -125,6 +128,31 @@ def hidden(title: str, markdown: str) -> Output:
     made = Output(prose(f"<details><summary>{html.escape(title)}</summary>{markdown_html(markdown)}</details>"))
     made.markdown = f"<details><summary>{html.escape(title)}</summary>\n\n{markdown}\n\n</details>"
     return made
+
+
+def recorded(method: str, alpha: float, particles: int = 20) -> dict[int, float]:
+    """Return the variance that a method keeps on a standard normal: dimension -> mean over the recorded seeds.
+
+    The runs are those of page Variance collapse, with the RBF kernel and the rule median_log.
+
+    Args:
+        method: "svgd" or "smi".
+        alpha: weight of the repulsion.
+        particles: how many.
+
+    Raises:
+        ValueError: no such run was recorded.
+    """
+    rows = json.loads((ASSETS / "variance_collapse.json").read_text(encoding="utf-8"))["rows"]
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        asked = {"target": "gaussian", "method": method, "alpha": alpha, "particles": particles}
+        plain = row["recipe"]["knobs"].get("method.force_scale", "paper") == "paper"
+        if plain and {**asked, "kernel": "rbf", "rule": "median_log"}.items() <= row.items():
+            found.setdefault(row["dim"], []).append(row["sample_variance"])
+    if not found:
+        raise ValueError(f"No run of {method} with alpha = {alpha:g} and {particles} particles was recorded.")
+    return {dim: sum(values) / len(values) for dim, values in found.items()}
 
 
 def steps(count: int) -> int:

@@ -20,7 +20,7 @@ from app.ui.knob_widgets import set_value, widget
 from stein_core import compile
 from stein_core.base.errors import unknown
 
-MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails"}
+MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails", "draws": "true draws"}
 DRAWN = ("attract", "repulse", "guides")
 # Jupyter has no design of Panel's, so its buttons have no border of their own.
 BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border-radius: 4px }"
@@ -45,9 +45,10 @@ class LiveStage(Output):
                 if name not in known:
                     raise unknown(kind, name, known)
         drawn, later = DRAWN if marks is None else marks, self.host.later
+        named = {name: words for name, words in MARKS.items() if name != "draws" or name in drawn}
         self.quiet, self.link, self.closed = False, "", False
         self.stage = Stage(
-            on_message=self.on_message, marks=MARKS, show={name: name in drawn for name in MARKS}, embedded=True
+            on_message=self.on_message, marks=named, show={name: name in drawn for name in named}, embedded=True
         )
         self.streamer = Streamer(self.stage.send, later)
         self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play)
