@@ -11,12 +11,13 @@ from app.pages.functions import parts, seen, stage
 from app.pages.functions.controls import Controls
 from app.pages.functions.nuts import NutsPanel, job_of, sampled, sentence
 from app.pages.functions.session import FunctionSession
-from app.pages.functions.setup import FunctionSetup, shown, used_by
+from app.pages.functions.setup import STEPS, FunctionSetup, shown, used_by
+from app.pages.functions.trained import SHIPPED, seen_before
 from app.server.streaming import Streamer
 from app.stage import nuts_job
 from app.stage.training import Snapshot
 from app.ui.job_bar import STILL
-from stein_core import METHODS
+from stein_core import METHODS, Stepper
 from stein_core.papers.wave_nuts import Reference, run_nuts
 from stein_core.targets.small_networks import gap_data
 
@@ -112,7 +113,8 @@ def test_nuts_is_offered_for_the_regression_and_shown_once_a_job_has_found_it(mo
     assert not panel.job.button.visible and "above 1.05 at 2 of 141" in panel.text.object
     np.testing.assert_allclose(drawn[-1].sd, values.reshape(400, -1).std(axis=0, ddof=1))
     picture = Snapshot(7, setup, {"ensemble": line(), "fsvgd": line()})
-    assert parts.table(picture, panel.known).count("<tr>") == 5 and ">NUTS<" in parts.table(picture, panel.known)
+    shown_table = parts.table(picture, panel.known)
+    assert shown_table.count("<tr>") == 4 and ">NUTS<" in shown_table and "NNGP" not in shown_table  # one reference
     panel.show(FunctionSetup(width=2, knobs={"target.noise": 0.5}))
     panel.refresh()
     assert drawn[-1] is None and panel.job.button.visible
@@ -190,6 +192,46 @@ def until(happened, seconds=150):
     while not happened():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_the_page_opens_on_its_answer_before_any_program_is_compiled(training, monkeypatch):
+    """In the gap between the data w-SVGD has hardly any doubt, f-SVGD about as much as NUTS."""
+    monkeypatch.setattr(FunctionSession, "_prepared", lambda self, *_: time.sleep(2) or pytest.fail("is not awaited"))
+    session, frames, news = training(FunctionSetup())
+    until(lambda: session.snapshot and frames, seconds=2)
+    first, truth = session.snapshot, seen.spread_of(sampled(FunctionSetup()).sd)["gap"]
+    assert first.step == session.paused_at == STEPS[False] and not news.get("playing")
+    sd = {name: one.spread["gap"] for name, one in first.methods.items()}
+    assert sd["wsvgd"] < 0.1 * truth and 0.7 * truth < sd["fsvgd"] < 1.5 * truth
+
+
+@pytest.mark.long
+def test_what_ships_is_what_the_run_shows_and_training_goes_on_from_there(training):
+    session, _, news = training(FunctionSetup())
+    until(lambda: session.snapshot and len(session.snapshot.particles) == 2)  # by programs, from the shipped states
+    before = seen_before(FunctionSetup(), STEPS[False])
+    for name, one in session.snapshot.methods.items():
+        np.testing.assert_allclose(one.curves, before[name].curves, atol=1e-3)
+        np.testing.assert_allclose(one.forces, before[name].forces, rtol=1e-3)
+    session.play(True)
+    until(lambda: session.snapshot.step > STEPS[False] + 50)
+    session.play(False)
+    until(lambda: news.get("playing") is False)
+    after = session.snapshot.methods
+    assert all(np.abs(after[name].sd - before[name].sd).max() < 0.3 * before[name].sd.max() for name in before)
+    session.reset()  # from scratch is one click away
+    until(lambda: session.snapshot and session.snapshot.step < STEPS[False])
+
+
+@pytest.mark.rare
+def test_the_shipped_states_are_those_of_the_default_run():
+    assert SHIPPED.recipes() == {method: SHIPPED.recipe_of(method) for method in ("wsvgd", "fsvgd")}
+    setup, before = FunctionSetup(), seen_before(FunctionSetup(), STEPS[False])
+    for method in setup.methods:
+        stepper, knobs = Stepper(setup.spec(method)), setup.knobs_of(method)
+        state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS[False])
+        now = seen.look(stepper.spec, state.particles, setup, method, step=0, diverged=False, rate=0.0, forces=(0, 0))
+        assert now.spread["gap"] == pytest.approx(before[method].spread["gap"], rel=0.1)
 
 
 def test_a_session_trains_and_answers_when_data_move(training):

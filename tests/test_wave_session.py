@@ -13,10 +13,9 @@ from panel.io.state import set_curdoc
 
 from app.pages.wave import session as wave_session
 from app.pages.wave.measures import evaluate
-from app.pages.wave.run import first_step
 from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import PAPER, STEPS, WaveSetup, shown
-from app.pages.wave.trained import recipe_of, recipes, shipped_state
+from app.pages.wave.trained import SHIPPED
 from app.pages.wave.widths import shipped_rows
 from app.server.streaming import Streamer
 from app.shell import Shell
@@ -119,24 +118,24 @@ def test_a_link_with_steps_means_what_it_meant(steps, first):
     made = Screen(replace(TRAINED, methods=("map",), steps=steps))
     made.session.wake()
     made.until(lambda p: p and p.step == (steps or STEPS) and made.news.get("playing") is False)
-    assert first_step(made.session._setup) == first
+    assert SHIPPED.first_step(made.session._setup) == first
     made.session.close()
 
 
 def test_settings_that_do_not_ship_train_from_scratch():
     for change in ({"draws": 99}, {"seed": 1}, {"width": 6}, {"knobs": {"method.alpha": 2.0}}, {"data": PAPER[1:]}):
-        assert first_step(replace(TRAINED, **change)) == 0, change
+        assert SHIPPED.first_step(replace(TRAINED, **change)) == 0, change
 
 
 @pytest.mark.rare
 def test_the_shipped_states_are_those_of_the_default_run():
     """Against a run of now, and against the ten seeds of the shipped sweep, which another program has computed."""
-    assert recipes() == {method: recipe_of(method) for method in shown()}
+    assert SHIPPED.recipes() == {method: SHIPPED.recipe_of(method) for method in shown()}
     setup = WaveSetup(methods=shown())
     gaps = {}
     for method in shown():
         stepper = compile(setup.spec(method), look=False)
-        state = shipped_state(stepper, method)
+        state = SHIPPED.state(stepper, method)
         assert int(state.step) == STEPS
         gaps[method] = evaluate(setup.spec(method), state.particles, setup, method, STEPS, 0.0, False)
     for method in ("svgd", "annealed", "smi"):

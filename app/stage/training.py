@@ -17,6 +17,7 @@ from app.server.errors import note
 from app.server.streaming import Streamer
 from app.stage.player import Player
 from app.stage.run import MethodRun, Run
+from app.stage.trained import Trained
 from app.stage.waits import timed, waiting_for
 from stein_core import Spec, State, Stepper
 
@@ -55,6 +56,21 @@ class TrainingRun(Run):
 
     def start_of(self, stepper: Stepper) -> State:
         return stepper.reset(self.setup.seed, self.setup.knobs_of(stepper.spec.method))
+
+
+class ShippedRun(TrainingRun):
+    """A TrainingRun of a page that ships its default run: a method that ships begins at the last step."""
+
+    def __init__(self, setup, clock: int, shipped: Trained):
+        self.shipped = shipped
+        super().__init__(setup, clock)
+
+    def start_of(self, stepper: Stepper) -> State:
+        method, shipped = stepper.spec.method, self.shipped
+        there = method not in self.methods and self.clock >= shipped.steps and method in shipped.plain.methods
+        if there and shipped.is_shipped(self.setup):
+            return shipped.state(stepper, method)
+        return super().start_of(stepper)
 
 
 class Training(Player):
@@ -106,6 +122,10 @@ class Training(Player):
     def _end(self) -> int:
         """Return the step at which training pauses."""
         raise NotImplementedError
+
+    def _known(self) -> dict[str, Any]:
+        """Return what is to be seen of a run that has just begun, before any program is compiled; {} if nothing is."""
+        return {}
 
     def _first_step(self) -> int:
         """Return the step at which the setup begins."""
@@ -174,7 +194,14 @@ class Training(Player):
         self._stop = self._setup.steps or self._end()
         if self._run.clock >= self._stop:
             self._pause()
+        self._show_known()
         self._request()
+
+    def _show_known(self):
+        """Draw what is known of a run before its programs are compiled."""
+        if known := self._known():
+            self.snapshot = Snapshot(self._run.clock, self._setup, known)
+            self._streamer.publish(self._packed(known))
 
     def _failed(self, error: Exception):
         self._pause(note(log, type(self).__name__, error))
@@ -228,6 +255,7 @@ class Training(Player):
         self._retry()
         if not self._run.live:  # the old one's numbers are another network's
             self.snapshot = None
+        self._show_known()
 
     def _apply(self, setup):
         old, self._setup = self._setup, setup

@@ -58,7 +58,7 @@ export function render({model, el}) {
 
   function mapOf(kind, w, h) {
     const {reach: far, most} = model.scene, edges = model.lecture ? BARE : undefined;
-    if (kind === "line") return mapping([0, 7, -22, 22], w, h, false, edges);
+    if (kind === "line") return mapping([0, 7, -8, 8], w, h, false, edges);
     if (kind === "pairs") return mapping([0, reach[0], 0, reach[1]], w, h, false, edges);
     if (kind === "histogram") return mapping([0, most, 0, 1], w, h, false, edges);
     return mapping([-far, far, -far, far], w, h, true, edges);

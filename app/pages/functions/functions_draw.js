@@ -187,7 +187,7 @@ function drawInside(ctx, {kind, map, index}, {scene, mine, nuts, color, look, da
     for (const [a, b] of blobs) ctx.fillRect(map.x(a), map.edges.top, map.x(b) - map.x(a), map.h - map.edges.top - map.edges.bottom);
     ctx.globalAlpha = 1;
     if (shown) drawMembers(ctx, map, grid, shown, color);
-    if (mine?.exact) drawExact(ctx, map, grid, mine.exact, look.muted);
+    if (mine?.exact && !nuts.mean) drawExact(ctx, map, grid, mine.exact, look.muted);
     if (nuts.mean) drawSampled(ctx, map, grid, nuts, look.ink);
     drawData(ctx, map, points, marked("point"), 2.6, look);
   } else if (kind === "pairs") {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.pages.functions.controls import Controls
-from app.pages.functions.nuts import NutsPanel
-from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, PRESETS, curves_file, table
+from app.pages.functions.nuts import NutsPanel, sampled
+from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, NUTS, PRESETS, UNKNOWN, curves_file, table
 from app.pages.functions.session import FunctionSession
 from app.pages.functions.setup import PAPER, FunctionSetup
 from app.pages.functions.stage import FunctionStage
@@ -30,8 +30,8 @@ class FunctionsPage(TrainingPage):
         return [self.nuts.row, self.table, self.about_data, self.help_text]
 
     def legends(self) -> tuple[str, str, str]:
-        ring = self.setup.ring
-        return legend(*MARKS[ring]), legend(*LARGE[ring]), HINT[ring]
+        ring, other = self.setup.ring, UNKNOWN if sampled(self.setup) else NUTS
+        return legend(*(mark for mark in MARKS[ring] if mark != other)), legend(*LARGE[ring]), HINT[ring]
 
     def csv(self):
         return curves_file(self.trainings.snapshots[0])

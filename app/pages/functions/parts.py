@@ -19,8 +19,8 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
-        "caption": "w-SVGD's band is about half as wide as the exact one.",
-        "text": "On the left, w-SVGD's band is about half the dashed exact one. f-SVGD's is nearly as wide.",
+        "caption": "Between the data w-SVGD is sure of itself. f-SVGD doubts, as NUTS does.",
+        "text": "Between the two blobs of data w-SVGD is almost certain. f-SVGD doubts there, as NUTS does (dotted).",
     },
     {
         "name": "Repulsion only in the gap",
@@ -53,13 +53,14 @@ PRESETS = [
         "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },
 ]
+NUTS, UNKNOWN = ("dotted", "NUTS, mean ± 2 sd"), ("dashed", "exact NNGP band, mean ± 2 sd")  # the one reference
 MARKS = {
     False: (
         ("line", "mean"),
         ("pale", "1, 2 and 3 sd of the members"),
         ("thin line", "each member"),
-        ("dashed", "exact NNGP band, mean ± 2 sd"),
-        ("dotted", "NUTS, mean ± 2 sd, if it is known"),
+        NUTS,
+        UNKNOWN,
         ("full mark", "data"),
         ("pale", "inputs of the data (grey)"),
     ),
@@ -76,8 +77,8 @@ HINT = {
     True: "Drag a diamond in the plane. Double-click to add one, press Delete to delete it.",
 }
 HELP = (
-    "The exact band belongs to the infinitely wide network with the same prior and noise. It is f-SVGD's target with "
-    "the NNGP prior. For the networks here it is an approximation, and NUTS samples their own posterior. Disagreement "
+    "NUTS samples the posterior of these networks. If it is not known, the exact band of the infinitely wide network "
+    "(NNGP) is drawn, with the same prior and noise: f-SVGD's target, and an approximation. Disagreement "
     "is the standard deviation of a class probability between members, averaged over classes. AUROC is the "
     "probability that a far point scores higher than a test point; 0.5 is chance. "
 )
@@ -125,10 +126,14 @@ def table(picture: Snapshot, nuts: Sampled | None = None) -> str:
     rows = []
     for name, seen in methods.items():
         look = looks_of([name])[0]
-        cells = [*(f"{v:.3g}" for v in of[name].values()), *map(short, seen.forces), f"{seen.rate:,.0f}"]
+        cells = [
+            *(f"{v:.3g}" for v in of[name].values()),
+            *map(short, seen.forces),
+            f"{seen.rate:,.0f}" if seen.rate else "–",
+        ]
         rows.append(_row(heads, METHODS[name].label, f"light-dark({look.colour}, {look.dark})", cells))
     if isinstance(first, Line):
-        known = {"exact NNGP": exact(*picture.setup.posterior())[1]} | ({"NUTS": nuts.sd} if nuts else {})
+        known = {"NUTS": nuts.sd} if nuts else {"exact NNGP": exact(*picture.setup.posterior())[1]}
         for label, sd in known.items():
             rows.append(_row(heads, label, GREY, [*(f"{v:.3g}" for v in spread_of(sd).values()), "", "", ""]))
     head = "".join(

@@ -96,13 +96,23 @@ def look(spec: Spec, particles: Any, setup: FunctionSetup, method: str, **about)
     knobs = setup.knobs_of(method)
     if setup.ring:
         return _ring(outputs_at(spec, particles, knobs, ring_inputs()[0]), about)
-    curves = outputs_at(spec, particles, knobs, GRID[:, None])[..., 0]
+    return line_of(np.asarray(particles), outputs_at(spec, particles, knobs, GRID[:, None])[..., 0], about)
+
+
+def line_of(particles: np.ndarray, curves: np.ndarray, about: dict[str, Any]) -> Line:
+    """Return what a method shows on the regression.
+
+    Args:
+        particles: (m, p), with spare rows behind them.
+        curves: (m, k) on GRID.
+        about: step, diverged, rate and forces.
+    """
     sd = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.zeros(len(GRID))
     return Line(
         mean=curves.mean(axis=0),
         sd=sd,
         curves=curves,
-        weights=pdist(np.asarray(particles)[: len(curves)]),
+        weights=pdist(particles[: len(curves)]),
         functions=pdist(curves) / np.sqrt(len(GRID)),
         spread=spread_of(sd),
         **about,

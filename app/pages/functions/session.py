@@ -10,9 +10,10 @@ import numpy as np
 from app.pages.functions.seen import Line, Ring, exact, look
 from app.pages.functions.setup import STEPS, FunctionSetup
 from app.pages.functions.stage import pack
+from app.pages.functions.trained import SHIPPED, seen_before
 from app.server.background import Threads
 from app.stage.run import MethodRun
-from app.stage.training import Training, TrainingRun
+from app.stage.training import ShippedRun, Training
 from stein_core import METHODS, Spec, Stepper, compile
 
 INTERVAL = {False: 0.025, True: 0.12}  # seconds between two frames
@@ -21,13 +22,20 @@ COMPILERS = Threads(2, "compile-functions")
 
 
 class FunctionSession(Training):
-    """A FunctionSetup in training. Another tab, width or seed starts from scratch."""
+    """A FunctionSetup in training. The shipped run begins at its last step. Another tab, width or seed starts from
+    scratch."""
 
     compilers, slice, more = COMPILERS, 0.008, 2000
 
-    def _new_run(self, step: int) -> TrainingRun:
+    def _new_run(self, step: int) -> ShippedRun:
         self._forces: dict[str, tuple[float, tuple[float, float]]] = {}  # when they were measured, and their sizes
-        return super()._new_run(step)
+        return ShippedRun(self._setup, step, SHIPPED)
+
+    def _first_step(self) -> int:
+        return SHIPPED.first_step(self._setup)
+
+    def _known(self) -> dict[str, Line]:
+        return seen_before(self._setup, self._run.clock)
 
     def _end(self) -> int:
         return STEPS[self._setup.ring]

@@ -81,7 +81,7 @@ class FunctionSetup(TrainingSetup):
     """
 
     ring: bool = False
-    methods: tuple[str, ...] = ("ensemble", "wsvgd", "fsvgd")
+    methods: tuple[str, ...] = ("wsvgd", "fsvgd")
     width: int = 50
     seed: int = 0
     steps: int = 0

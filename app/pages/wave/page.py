@@ -14,7 +14,7 @@ from app.pages.wave.recovery import Recovery
 from app.pages.wave.session import WaveSession
 from app.pages.wave.setup import PAPER, STEPS, WaveSetup
 from app.pages.wave.stage import WaveStage
-from app.pages.wave.trained import is_shipped
+from app.pages.wave.trained import SHIPPED
 from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.streaming import Mailbox
 from app.stage.training_page import CAPTION, TrainingPage
@@ -80,7 +80,7 @@ class WavePage(TrainingPage):
     def linked(self) -> WaveSetup:
         trainings = self.trainings
         at = [0 if trainings.playing else min(each.paused_at, MOST_STEPS) for each in trainings.sessions]
-        if is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
+        if SHIPPED.is_shipped(self.setup) and at == [STEPS]:  # which is what a bare link shows
             at = [0]
         return replace(self.setup, steps=at[0], below=at[1] if self.setup.two else 0)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from app.pages.wave.measures import Evaluation, evaluate
-from app.pages.wave.run import WaveRun, first_step
 from app.pages.wave.setup import STEPS, WaveSetup, effort
 from app.pages.wave.stage import pack
+from app.pages.wave.trained import SHIPPED
 from app.server.background import Threads
 from app.stage.run import MethodRun
-from app.stage.training import Training
+from app.stage.training import ShippedRun, Training
 from stein_core import Spec, Stepper, compile
 
 INTERVAL = 0.12  # seconds between two frames
@@ -22,14 +22,14 @@ class WaveSession(Training):
 
     compilers, first_speed = COMPILERS, 100
 
-    def _new_run(self, step: int) -> WaveRun:
-        return WaveRun(self._setup, step)
+    def _new_run(self, step: int) -> ShippedRun:
+        return ShippedRun(self._setup, step, SHIPPED)
 
     def _end(self) -> int:
         return STEPS
 
     def _first_step(self) -> int:
-        return first_step(self._setup)
+        return SHIPPED.first_step(self._setup)
 
     def _most(self) -> int:
         # The first frames are a few steps apart, since most is to be seen at the start; and those that still compile
