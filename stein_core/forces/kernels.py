@@ -59,7 +59,7 @@ def median(pairs):
     return pairs.median()
 
 
-@BANDWIDTHS.register("median_log", label="median distance, with log n (default)", reference="Liu & Wang 2016, sec. 5")
+@BANDWIDTHS.register("median_log", label="median, with log n (default)", reference="Liu & Wang 2016, sec. 5")
 def median_log(pairs):
     """2 sigma^2 = Med(r^2) / log n: the RBF kernel is 1/n at the median pair, so that all neighbours together
     weigh about as much as the particle itself.

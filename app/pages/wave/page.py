@@ -19,6 +19,7 @@ from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
 from app.server.streaming import Mailbox
 from app.stage.training_page import CAPTION, TrainingPage
 from app.stage.training_setup import MOST_STEPS
+from app.ui.groups import Fold
 from app.ui.job_bar import Pausable
 from app.ui.legend import legend, legend_pane
 from stein_core.targets.wave import dim_of
@@ -32,6 +33,7 @@ class WavePage(TrainingPage):
     file, usual, help = ("Bands as CSV", "wave.csv"), {"data": PAPER}, f"{HELP} {KEYS}"
 
     def make(self, here: Pausable):
+        self.more = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
         self.shipped, self.here = spreads(shipped_rows("widths")), {}
         post = Mailbox(self.loaded, self.on_news)
         self.controls = Controls(self.take, self.refuse)
@@ -42,7 +44,7 @@ class WavePage(TrainingPage):
         figure = pn.pane.Bokeh(self.widths.figure, sizing_mode="stretch_width", margin=(0, 4))
         return [
             pmui.Grid(
-                pmui.Grid(self.table, size={"xs": 12, "lg": 8}),
+                pmui.Grid(self.table, Fold("More numbers", self.more), size={"xs": 12, "lg": 8}),
                 pmui.Grid(figure, legend_pane(WIDTH_MARKS), size={"xs": 12, "lg": 4}),
                 container=True,
                 sizing_mode="stretch_width",
@@ -95,7 +97,9 @@ class WavePage(TrainingPage):
         """Update the table and the figure of widths."""
         shots = self.trainings.snapshots
         known = self.nuts.known if len(self.nuts.known) == len(shots) else [None] * len(shots)
-        self.table.object = table(shots, known) if any(shots) else ""
+        self.table.object, self.more.object = (
+            (table(shots, known), table(shots, known, more=True)) if any(shots) else ("", "")
+        )
         for snapshot in filter(None, shots):
             if snapshot.setup.posterior()[1:] == self.setup.posterior()[1:]:
                 for name, found in snapshot.methods.items():
