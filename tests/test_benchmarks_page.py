@@ -5,15 +5,18 @@ import time
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
+import numpy as np
 import param
 import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
 from app.pages.benchmarks import shipped as module
+from app.pages.benchmarks.drawing import page
 from app.pages.benchmarks.live import live_of
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.benchmarks.shipped import missing, offered, shipped
+from app.pages.benchmarks.summary import by_steps, sentence, strip
 from app.stage.choices import Choices
 from app.stage.setup import Setup
 from stein_core.papers.tables import TABLES, compare
@@ -161,3 +164,17 @@ def test_a_cell_that_is_computed_here_stands_beside_the_shipped_one():
     assert page.here.visible and "Yacht, 2,000 steps, seed 3: computed here" in page.here.html
     old = next(row for row in shipped("svgd_uci").rows if (row["row"], row["seed"]) == ("Yacht", 3))
     assert f"{old['numbers']['rmse']:.5g}"[:4] in page.here.html and not page.error.visible
+
+
+def test_the_first_sight_counts_the_rows_that_agree_and_draws_each_once():
+    found = [one for one in compare("svgd_uci", shipped("svgd_uci").rows) if one.runs]
+    (steps, first), (fewer, rest) = by_steps(found)
+    assert (steps, fewer) == (10_000, 2_000) and len(first) == len(rest) == 27
+    near = sum(abs(one.ours - one.published) <= 2 * np.hypot(one.error, one.published_error) for one in first)
+    assert sentence(first).startswith(f"{near} of 27 rows agree") and "Energy, " in sentence(first)
+    drawn = strip(first)
+    assert drawn.count("<circle") == 27 and drawn.count('class="far"') == 27 - near
+    assert sentence([]) == strip([]) == ""
+    assert sentence([first[0]]) == "1 of 1 rows agree with the paper within two standard errors."
+    shown = page(TABLES["svgd_uci"], "", False)
+    assert shown.index("10,000 steps") < shown.index("The same after 2,000 steps") < shown.rindex("RMSE, 2,000 steps")

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 from app.pages.benchmarks.figure import draw
 from app.pages.benchmarks.live import Live, lives
 from app.pages.benchmarks.shipped import missing, shipped
+from app.pages.benchmarks.summary import FAR, by_steps, sentence, strip
 from stein_core.cli.tables import difference, plus
 from stein_core.contract.registry import Entry
 from stein_core.papers.published import PAPERS, tables
 from stein_core.papers.tables import TABLES, Cell, Comparison, compare
 
-FAR = 2.0  # standard errors from which a difference is marked
 CSS = """
 .prose { max-width: 1180px; margin: 0 auto; }
 .prose > * { max-width: none; }
@@ -46,6 +46,13 @@ CSS = """
 .plot text { font-size: 13px; fill: var(--mui-palette-text-secondary); }
 .plot .grid { stroke: var(--mui-palette-line-main); }
 .plot .truth { stroke: var(--mui-palette-text-primary); stroke-width: 2; stroke-dasharray: 6 4; }
+.prose .answer { font-size: 20px; margin: 12px 0 4px; }
+.prose .strip { display: block; width: 100%; min-width: 640px; max-width: 760px; height: auto; margin: 0 0 8px -20px; }
+.strip text { font-size: 13px; fill: var(--mui-palette-text-secondary); }
+.strip .band { fill: var(--mui-palette-surface-main); stroke: var(--mui-palette-line-main); }
+.strip line { stroke: var(--mui-palette-edge-main); }
+.strip circle { fill: var(--mui-palette-text-primary); }
+.strip .far { fill: none; stroke: var(--mui-palette-text-primary); stroke-width: 2; }
 .prose .key svg { vertical-align: -3px; }
 @media (max-width: 700px) {
   .prose td:nth-child(2) { white-space: normal; min-width: 8em; }
@@ -72,14 +79,26 @@ def page(entry: Entry, row: str, dark: bool) -> str:
     found = [one for one in compare(entry.name, known.rows) if one.runs and row in ("", one.row)]
     sentences = [*entry.facts.differs, *(entry.facts.tests(known.rows) if entry.facts.tests and known.rows else ())]
     listed = "".join(f"<li>{coded(sentence)}</li>" for sentence in sentences)
-    body = KEY + comparison_table(entry.name, found) if found else "<p>No row of this table has been computed yet.</p>"
+    body = KEY + tables_of(entry.name, found) if found else "<p>No row of this table has been computed yet.</p>"
+    first = by_steps(found)[0][1] if found else []
     if entry.facts.figure and not row:
         body = draw(entry.facts.figure, known.rows, dark) + body
     return (
         f"<h1>{html.escape(entry.label)}</h1><p>{html.escape(entry.reference)}. {html.escape(entry.summary)}</p>"
+        f'<p class="answer">{html.escape(sentence(first))}</p><div class="scroll">{strip(first)}</div>'
         f"<details><summary>What differs from the paper ({len(sentences)})</summary><ul>{listed}</ul></details>"
         f"{body}{made(known.about, entry.name)}{others()}"
     )
+
+
+def tables_of(name: str, found: Sequence[Comparison]) -> str:
+    """Return the table of the longest runs, and those of shorter ones folded."""
+    (_, first), *shorter = by_steps(found)
+    folded = "".join(
+        f"<details><summary>The same after {steps:,} steps</summary>{comparison_table(name, rows)}</details>"
+        for steps, rows in shorter
+    )
+    return comparison_table(name, first) + folded
 
 
 def coded(sentence: str) -> str:
