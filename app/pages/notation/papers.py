@@ -214,6 +214,12 @@ PAPERS = (
         "The data of the target *Earth's density*.",
     ),
     Paper(
+        "Brownlee 1965",
+        "Statistical theory and methodology in science and engineering, 2nd edition, p. 454",
+        "Wiley",
+        "The data of the target *Stack loss of a plant*.",
+    ),
+    Paper(
         "Dalal, Fowlkes & Hoadley 1989",
         "Risk analysis of the space shuttle: pre-Challenger prediction of failure",
         "JASA 84",
