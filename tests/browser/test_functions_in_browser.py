@@ -83,7 +83,7 @@ def test_a_repulsion_point_is_dragged_added_deleted_and_moved_by_keys(open_funct
     tab.page.mouse.up()
     tab.until("Math.abs(p.handles[7][0] - 3.7) < 0.06")
     tab.wait("location.search.includes('handles=')")
-    tab.page.mouse.dblclick(*tab.at(4.2, 10))
+    tab.page.mouse.dblclick(*tab.at(4.2, 6))
     tab.until("p.handles.length === 16")
     tab.wait("new URLSearchParams(location.search).get('handles').split(';').length === 16")
     tab.page.locator("canvas").first.focus()

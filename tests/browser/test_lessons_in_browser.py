@@ -57,7 +57,7 @@ def onward(tab):
 
 def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page):
     tab = open_page()
-    tab.page.get_by_role("img", name="Particles of SVGD").wait_for()
+    tab.page.get_by_role("img", name="SVGD's points shrink").wait_for()
     tab.page.get_by_role("link", name="Start with lesson 1").click()
     tab.page.wait_for_url("**page=lessons&lesson=01&idea=1")
     at_idea(tab, "idea 1 of 4")
@@ -107,7 +107,7 @@ OUTS = (
 )
 
 
-@pytest.mark.parametrize("idea", ["01&idea=1", "04&idea=1"])
+@pytest.mark.parametrize("idea", ["01&idea=1", "04&idea=1", "04&idea=7", "06&idea=1"])
 def test_the_numbers_of_a_stage_are_above_the_foot(open_page, idea):
     tab = open_page(f"?page=lessons&lesson={idea}")
     tab.page.set_viewport_size({"width": 1440, "height": 900})
