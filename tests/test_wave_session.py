@@ -11,12 +11,16 @@ from bokeh.document import Document
 from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
+from app.pages.functions.session import FunctionRun
+from app.pages.functions.setup import FunctionSetup
+from app.pages.functions.trained import SHIPPED as FUNCTIONS
 from app.pages.wave import session as wave_session
 from app.pages.wave.measures import evaluate
-from app.pages.wave.session import WaveSession
+from app.pages.wave.session import WaveRun, WaveSession
 from app.pages.wave.setup import PAPER, STEPS, WaveSetup, shown
 from app.pages.wave.trained import SHIPPED
 from app.pages.wave.widths import shipped_rows
+from app.server.memory import dismantle
 from app.server.streaming import Streamer
 from app.shell import Shell
 from app.stage.run import resize
@@ -331,3 +335,11 @@ def test_nobody_looking_means_nothing_is_trained():
         steps = {name: own.step for name, own in made.session._run.methods.items()}
     assert max(steps.values()) < 20
     made.session.close()
+
+
+@pytest.mark.parametrize(
+    "run, setup, shipped", [(WaveRun, WaveSetup(), SHIPPED), (FunctionRun, FunctionSetup(), FUNCTIONS)]
+)
+def test_a_page_that_ends_leaves_the_shipped_run_to_the_others(run, setup, shipped):
+    dismantle((run(setup, shipped.steps),))
+    assert all(shipped.file(method).is_file() for method in shipped.plain.methods)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,11 +59,13 @@ class TrainingRun(Run):
 
 
 class ShippedRun(TrainingRun):
-    """A TrainingRun of a page that ships its default run: a method that ships begins at the last step."""
+    """A TrainingRun of a page that ships its default run: a method that ships begins at the last step.
 
-    def __init__(self, setup, clock: int, shipped: Trained):
-        self.shipped = shipped
-        super().__init__(setup, clock)
+    Attributes:
+        shipped: of the class, since all sessions share it and a page that ends empties its own objects.
+    """
+
+    shipped: ClassVar[Trained]
 
     def start_of(self, stepper: Stepper) -> State:
         method, shipped = stepper.spec.method, self.shipped

@@ -353,7 +353,7 @@ def test_a_link_cannot_bring_markup_into_the_page(open_tab):
 def test_paused_another_kernel_or_rule_changes_the_forces_at_once(open_tab):
     tab = open_tab(SMALL + "&steps=30")
     tab.wait("window.steinlab.step[0] === 30")
-    for shown, option in (("RBF", "IMQ"), ("median_log", "fixed")):
+    for shown, option in (("RBF", "IMQ"), ("median, with log n", "fixed length")):
         tab.until_settled()
         before = np.array(tab.rows())
         tab.choose(shown, option)

@@ -21,15 +21,21 @@ FORCES_EVERY = 0.5  # seconds between two looks at the forces, which cost a step
 COMPILERS = Threads(2, "compile-functions")
 
 
+class FunctionRun(ShippedRun):
+    """The methods that train side by side."""
+
+    shipped = SHIPPED
+
+
 class FunctionSession(Training):
     """A FunctionSetup in training. The shipped run begins at its last step. Another tab, width or seed starts from
     scratch."""
 
     compilers, slice, more = COMPILERS, 0.008, 2000
 
-    def _new_run(self, step: int) -> ShippedRun:
+    def _new_run(self, step: int) -> FunctionRun:
         self._forces: dict[str, tuple[float, tuple[float, float]]] = {}  # when they were measured, and their sizes
-        return ShippedRun(self._setup, step, SHIPPED)
+        return FunctionRun(self._setup, step)
 
     def _first_step(self) -> int:
         return SHIPPED.first_step(self._setup)

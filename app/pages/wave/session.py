@@ -17,13 +17,19 @@ INTERVAL = 0.12  # seconds between two frames
 COMPILERS = Threads(2, "compile-wave")
 
 
+class WaveRun(ShippedRun):
+    """The methods that train on the wave."""
+
+    shipped = SHIPPED
+
+
 class WaveSession(Training):
     """A WaveSetup in training. The shipped run begins at its last step. Another width or seed starts from scratch."""
 
     compilers, first_speed = COMPILERS, 100
 
-    def _new_run(self, step: int) -> ShippedRun:
-        return ShippedRun(self._setup, step, SHIPPED)
+    def _new_run(self, step: int) -> WaveRun:
+        return WaveRun(self._setup, step)
 
     def _end(self) -> int:
         return STEPS
