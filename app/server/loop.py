@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
+from weakref import WeakMethod
 
 from bokeh.io import doc as current
 from panel.io.state import set_curdoc, state
@@ -55,3 +58,30 @@ def soon(document):
             loop.add_callback(context.with_locked_document, partial(within, call=call))
 
     return later
+
+
+class Gate:
+    """Run calls on the event loop as `later` does, but none before a browser has connected.
+
+    Until then Panel leaves a message to a callback of Bokeh's. It refers to itself, and so keeps a page that is closed.
+    No upstream issue known; Panel 1.9.4.
+    """
+
+    def __init__(self, later: Callable[[Callable[[], None]], None]):
+        self.later, self._lock, self._is_open, self._held = later, Lock(), False, []
+
+    def __call__(self, call: Callable[[], None]) -> None:
+        """Run a bound method, which is forgotten if its owner is. Any thread."""
+        with self._lock:
+            if not self._is_open:
+                self._held.append(WeakMethod(call))
+                return
+        self.later(call)
+
+    def open(self) -> None:
+        """Run what has waited: a browser has connected."""
+        with self._lock:
+            self._is_open, held, self._held = True, self._held, []
+        for one in held:
+            if call := one():
+                self.later(call)

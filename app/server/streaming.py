@@ -103,7 +103,7 @@ class Streamer:
         self._waiting = self._newest = None
         self._sent = self._acked = 0
         self._heard = None
-        self._scheduled = self._closed = self._met = False
+        self._scheduled = self._closed = False
         self._ack_times = deque(maxlen=1000)
 
     def wait_slot(self, timeout: float) -> bool:
@@ -134,16 +134,6 @@ class Streamer:
                 self._newest = self._waiting = frame
                 self._kick()
 
-    def offer(self, frame: np.ndarray) -> None:
-        """Hand over a vector that a page may have to wait for until it connects. Any thread.
-
-        Before that Panel would leave the message to a callback that refers to itself, and so keeps the closed page.
-        """
-        with self._changed:
-            met, self._newest = self._met, frame
-        if met:
-            self.publish(frame)
-
     def ack(self, seq: float) -> None:
         """The browser drew frame `seq` (and so is done with all before it)."""
         with self._changed:
@@ -162,7 +152,7 @@ class Streamer:
     def ready(self) -> None:
         """A page (re)connected: forget what was in flight, send the newest frame again."""
         with self._changed:
-            self._acked, self._met = self._sent, True
+            self._acked = self._sent
             self._waiting = self._newest
             self._kick()
 

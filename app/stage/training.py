@@ -203,7 +203,7 @@ class Training(Player):
         """Draw what is known of a run before its programs are compiled."""
         if known := self._known():
             self.snapshot = Snapshot(self._run.clock, self._setup, known)
-            self._streamer.offer(self._packed(known))
+            self._streamer.publish(self._packed(known))
 
     def _failed(self, error: Exception):
         self._pause(note(log, type(self).__name__, error))

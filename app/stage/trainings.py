@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from app.server.loop import Gate
 from app.server.streaming import Mailbox, Streamer
 from app.stage.training import Snapshot, Training
 from stein_core import device_name
@@ -38,6 +39,7 @@ class Trainings:
         self._status: dict[int, str] = {}
         self._rates: dict[int, float] = {}
         self._pace, self._shown = None, False
+        self._gate = Gate(post)
 
     def train(self, setups: Sequence) -> None:
         """Train these, each in its row. What is the same as before goes on."""
@@ -53,7 +55,7 @@ class Trainings:
                 self._add(row, setup)
 
     def _add(self, row: int, setup):
-        streamer = Streamer(self.send, self.post)
+        streamer = Streamer(self.send, self._gate)
         self._streamers.append(streamer)
         on_news = Mailbox(self.loaded, lambda news: streamer in self._streamers and self._take(row, news))
         session = self.kind(setup, streamer, on_news, row, self.sessions[0] if row else None)
@@ -81,6 +83,7 @@ class Trainings:
 
     def ready(self) -> None:
         """The browser takes frames."""
+        self._gate.open()
         for streamer in self._streamers:
             streamer.ready()
 
