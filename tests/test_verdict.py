@@ -249,3 +249,14 @@ def test_the_command_line_takes_particles(run, tmp_path):  # noqa: F811
     for words, wrong in (((), False), (("--particles",), True)):
         _, out, _ = run("diagnose", tmp_path / "x.npz", "--json", *words)
         assert json.loads(out)["findings"]["width"]["wrong"] is wrong
+
+
+def test_the_centre_is_not_called_right_if_a_reference_says_that_it_is_off():
+    """The scores are those of draws around 0, the reference lies half a sd away and is twice as wide."""
+    x = np.random.default_rng(0).standard_normal((2000, 2))
+    right = 2.0 * np.random.default_rng(1).standard_normal((4, 1000, 2)) + [1.0, 0.0]
+    report = diagnose(x, scores=-x, reference=right)
+    assert report.ok is False and not report.findings["location"].wrong
+    assert "of the reference's width. The centre is off too." in report.verdict
+    same = diagnose(x, scores=-x, reference=right - [1.0, 0.0])
+    assert "of the reference's width. The centre is right." in same.verdict

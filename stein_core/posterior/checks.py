@@ -114,7 +114,8 @@ def location(seen: Evidence) -> Finding | None:
         text = f"The mean score of {name} is {-value:.2g} of its sds{the_worst(seen)}; exact draws have 0."
         short = f"Off centre, worst in {name}: its mean score is {-value:.2g} of its sds, not 0."
     each = dict(zip(seen.names, shift.tolist()))
-    return Finding(value, 0.0, float(error.max()), bool(wrong.any()), text, each, short)
+    bad = bool(wrong.any())
+    return Finding(value, 0.0, float(error.max()), bad, text, each, short, off_centre=bad)
 
 
 @CHECKS.register(
@@ -182,7 +183,8 @@ def tails(seen: Evidence) -> Finding | None:
         return unanswered(f"{seen.n} draws are too few to see tails of {seen.d} coordinates")
     (ratio, shift), error = found[:2], certain(seen.d) * (seen.chains > 0) * found.errors
     known = np.isfinite(ratio)
-    wrong = known & (off(ratio, NARROW, WIDE, 1.0, error[0]) | off(shift, -SHIFT, SHIFT, 0.0, error[1]))
+    away = known & off(shift, -SHIFT, SHIFT, 0.0, error[1])
+    wrong = away | known & off(ratio, NARROW, WIDE, 1.0, error[0])
     far = np.maximum(np.abs(np.log(ratio)) / np.log(WIDE), np.abs(shift) / SHIFT)
     name, value = worst(seen.names, ratio, np.where(known, far + 1e3 * wrong, -1.0))
     apart = shift[seen.names.index(name)]
@@ -191,8 +193,11 @@ def tails(seen: Evidence) -> Finding | None:
         f"is {apart:+.2f} sd off{the_worst(seen)}."
     )
     each = {key: float(one) for key, one in zip(seen.names, ratio)}
-    short = too(value, f", worst in {name}") if off(value, NARROW, WIDE, 1.0, 0.0) else text
-    return Finding(value, 1.0, float(np.nanmax(found.errors[0])), bool(wrong.any()), text, each, short)
+    short = too(value, f", worst in {name}")
+    if not off(value, NARROW, WIDE, 1.0, 0.0):
+        short = f"Off centre, worst in {name}: its mean is {abs(apart):.2g} sd too {'high' if apart > 0 else 'low'}."
+    largest = float(np.nanmax(found.errors[0]))
+    return Finding(value, 1.0, largest, bool(wrong.any()), text, each, short, off_centre=bool(away.any()))
 
 
 @CHECKS.register("stein_trace", label="Stein trace", reference="mean of r_j", needs=("usable",), question=2)

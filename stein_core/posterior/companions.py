@@ -105,7 +105,8 @@ def reference(seen: Evidence) -> Finding:
     kurtosis = np.maximum(np.mean(((right - right.mean(axis=0)) / right.std(axis=0)) ** 4, axis=0), 3.0)
     errors = np.sqrt([np.maximum(ratio, 1.0) ** 2 * own + 1 / ess, (kurtosis - 1) / 4 * (own + 1 / ess)])
     sure = certain(seen.d) * errors
-    wrong = off(shift, -SHIFT, SHIFT, 0.0, sure[0]) | off(ratio, NARROW, WIDE, 1.0, sure[1])
+    away = off(shift, -SHIFT, SHIFT, 0.0, sure[0])
+    wrong = away | off(ratio, NARROW, WIDE, 1.0, sure[1])
     far = np.maximum(np.abs(shift) / SHIFT, np.abs(np.log(np.maximum(ratio, 1e-9))) / np.log(WIDE))
     name, value = worst(seen.names, ratio, far + 1e9 * wrong)
     apart = shift[seen.names.index(name)]
@@ -121,7 +122,8 @@ def reference(seen: Evidence) -> Finding:
     short = too(value, f", worst in {name}", "the reference's width")
     if not off(value, NARROW, WIDE, 1.0, 0.0):
         short = f"Off centre, worst in {name}: its mean is {apart:+.2f} sd from that of the reference."
-    return Finding(value, 1.0, float(errors[1].max()), blamed, text, dict(zip(seen.names, ratio.tolist())), short)
+    each, largest = dict(zip(seen.names, ratio.tolist())), float(errors[1].max())
+    return Finding(value, 1.0, largest, blamed, text, each, short, off_centre=bool(away.any()))
 
 
 @CHECKS.register(

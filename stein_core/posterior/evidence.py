@@ -51,6 +51,7 @@ class Finding:
         sentence: what it means.
         each: the number of each coordinate, by name.
         short: the first sentence of the verdict if this is the worst; "": the sentence.
+        off_centre: whether it has found a mean that is wrong.
     """
 
     value: float
@@ -60,6 +61,7 @@ class Finding:
     sentence: str
     each: Mapping[str, float] = field(default_factory=dict)
     short: str = ""
+    off_centre: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -58,7 +58,8 @@ def _rest(headline: str, findings: Mapping[str, Finding]) -> list[str]:
         centre = findings.get("location")
         if centre is None or centre.wrong is None:
             return []
-        return [f"The centre is {'off too' if centre.wrong else 'right'}."]
+        away = any(found.off_centre for found in findings.values() if found.wrong)
+        return [f"The centre is {'off too' if away else 'right'}."]
     if headline.startswith(MEASURED[2]):
         judged = [findings[name].wrong for name in ("width", "shape", "tails") if name in findings]
         return ["The width is right."] if judged and not any(one or one is None for one in judged) else []
