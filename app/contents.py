@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
 from app.pages.functions.page import FunctionsPage
+from app.pages.lecture.page import LecturePage
 from app.pages.lessons import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation
@@ -27,6 +28,10 @@ class Page(Protocol):
 
     Attributes:
         sidebar, main: components. If `sidebar` is empty, the page has none.
+
+    It may also have `tour`, an `app.stage.tour.Tour`, and `presets`, its stops, on the class; `lecture`, an
+    `app.stage.lecture.Lecture`; `shares`, label -> what the menu "Share" does; and on the class `prepare(query)`, which
+    compiles what a link needs.
     """
 
     sidebar: list[Any]
@@ -98,6 +103,11 @@ PAGES = {  # key in the link -> Entry
         "Your posterior",
         PosteriorPage,
         "Fit a posterior or upload draws, see whether they are right, and what a change would do.",
+    ),
+    "lecture": Entry(
+        "Lecture",
+        LecturePage,
+        "Put stops of several pages and figures of the lessons into one lecture, with notes for yourself.",
     ),
     "benchmarks": Entry(
         "Benchmarks",

@@ -10,7 +10,9 @@ import panel as pn
 import panel_material_ui as pmui
 from tornado.ioloop import IOLoop
 
+from app.bar import Bar
 from app.contents import PAGES
+from app.playlist import Playlist, place_of, read_playlist
 from app.server.limits import LIMITS
 from app.server.loop import soon, unscheduled
 from app.server.memory import detach_busy, forget_page, keep_alive
@@ -25,17 +27,7 @@ log = logging.getLogger(__name__)
 
 FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
-MENU = "calc(100vw - 196px)"  # leaves room for the button of the theme on a phone
 FRAME = Path(__file__).with_name("frame.html")
-SELECT = {
-    "minWidth": "0",
-    "maxWidth": MENU,
-    "color": "inherit !important",
-    "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
-    "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
-    "& fieldset": {"border": "0"},
-}
-
 TOOLBAR = {
     ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
     ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
@@ -45,8 +37,9 @@ TOOLBAR = {
         ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
             "minWidth": "0 !important",
             "flexShrink": "1 !important",
-            "maxWidth": MENU,
-        }
+            "maxWidth": "calc(100vw - 236px)",
+        },
+        ".MuiToolbar-root .title": {"display": "none"},
     },
 }
 
@@ -94,26 +87,23 @@ class Shell:
         self.columns = {}
         self.known = dict(PAGES)  # its own: what it holds is cleared when it ends
         agent = pn.state.headers.get("User-Agent", "")
+        self.height_of_window = 720  # in pixels; the browser tells it later
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)
         self.main, self.sidebar = (
             pmui.Column(self.browser, sizing_mode="stretch_width"),
             pmui.Column(sizing_mode="stretch_width"),
         )
-        self.menu = pmui.Select(
-            label="Page",
-            stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen
-            options={label: key for key, (label, *_) in PAGES.items()},
-            value=FIRST,
-            size="small",
-            margin=(0, 12),
-            width=220,
-            sx=SELECT,
-        )
+        wanted = query.get("page")
+        self.unknown = [] if wanted in (None, *PAGES) else [str(unknown("page", wanted, PAGES))]
+        self.playlist: Playlist | None = None  # the lecture that runs
+        self.key, self.query = self._first(query)
+        self.bar = Bar(self, self.known, self.key)
+        self.menu = self.bar.menu
         self.frame = pmui.Page(
             title="Steinlab",
             template=FRAME,
-            header=[self.menu],
+            header=self.bar.parts,
             main=[self.main],
             sidebar=[self.sidebar],
             sidebar_width=304,
@@ -124,10 +114,23 @@ class Shell:
             dark_theme=query.get("theme") == "dark",
         )
         detach_busy(self.frame)
-        wanted = query.get("page")
-        self.unknown = None if wanted in (None, *PAGES) else str(unknown("page", wanted, PAGES))
-        self.key, self.query = page_of(query), query
-        self.menu.value = self.key
+
+    def _first(self, query: dict[str, str]) -> tuple[str, dict[str, str]]:
+        """Return the page that a link shows first and the fields of its link; a lecture begins with it."""
+        if "play" not in query or query.get("page"):
+            return page_of(query), query
+        made, _, problems = read_playlist(fields(query), self.known)
+        self.unknown += problems
+        if not made.play:
+            return FIRST, {}
+        self.playlist = made
+        place = place_of(made.play[made.at - 1], self.known)
+        return place.page, place.query
+
+    @property
+    def page(self):
+        """The page on screen."""
+        return self.pages[self.key]
 
     def begin(self):
         """Build the first page, or say why that fails."""
@@ -145,9 +148,12 @@ class Shell:
     def start(self):
         """Show the first page. Panel drops changes until the document is loaded, so not before."""
         keep_alive()
-        self.pages[self.key].show()
+        self.page.show()
+        self.bar.show(self.page)
+        if self.playlist:
+            self._talk()
         if self.unknown:
-            pn.state.notifications.warning(self.unknown)  # it shows text, not markup
+            pn.state.notifications.warning(" ".join(self.unknown))  # it shows text, not markup
         self.wait()
 
     def wait(self):
@@ -181,7 +187,8 @@ class Shell:
     def drawer(self, key: str) -> dict:
         """Return the frame's settings of the sidebar for a page; without content it is closed and has no button."""
         filled = bool(self.pages[key].sidebar)
-        hidden = {} if filled else {'.MuiToolbar-root button[aria-label$="drawer"]': {"display": "none"}}
+        # Its place stays, so that what stands beside it does not move from page to page.
+        hidden = {} if filled else {'.MuiToolbar-root button[aria-label$="drawer"]': {"visibility": "hidden"}}
         return {"sidebar_open": filled and not self.narrow, "sx": {**TOOLBAR, **hidden}}
 
     def lecture(self, on: bool):
@@ -189,6 +196,79 @@ class Shell:
         usual = self.drawer(self.key)
         bare = {"sidebar_open": False, "sx": {**usual["sx"], ".MuiAppBar-root, .MuiToolbar-root": {"display": "none"}}}
         self.frame.param.update(**(bare if on else usual))
+        self.browser.lecture = on
+
+    # ---- a lecture over several pages
+
+    def play(self, playlist: Playlist, push: bool = True):
+        """Show the stop of a lecture at which it is. push: add an entry to the browser's history."""
+        before, place = self.page, place_of(playlist.play[playlist.at - 1], self.known)
+        self.playlist = playlist
+        if place.page in self.pages:
+            self.pages[place.page].open(place.query)
+            self.turn_to(place.page, push=False)
+        else:
+            self.turn_to(place.page, place.query, push=False)
+        if before is not self.page and getattr(before, "lecture", None):
+            before.lecture.turn(False)
+        self._talk()
+        self.address = self.full("")
+        self.browser.show_link(self.address, push=push)
+
+    def _talk(self):
+        """Turn the lecture on for the page on screen, and tell the speaker's window."""
+        page, lecture = self.page, getattr(self.page, "lecture", None)
+        if tour := getattr(page, "tour", None):
+            tour.place = self.playlist.at, len(self.playlist.play)
+        if lecture:
+            lecture.turn(True)
+        else:
+            self.lecture(True)
+        if tour:
+            tour.ask()
+        self.browser.cast({"at": self.playlist.at, "play": self.playlist.play})
+
+    def forth(self, by: int):
+        """Go on (1) or back (-1): to an answer, or to another stop of the lecture or of the page's tour."""
+        tour, lecture = getattr(self.page, "tour", None), getattr(self.page, "lecture", None)
+        if tour and tour.asked and by > 0:
+            tour.answer()
+        elif self.playlist and self.browser.lecture:
+            if (moved := self.playlist.moved(by)) != self.playlist:
+                self.play(moved)
+        elif lecture:
+            lecture.move(by)
+
+    def on_key(self, key: str):
+        """Do what a key of the lecture says: "p", "left" or "right"."""
+        if key != "p":
+            self.forth(1 if key == "right" else -1)
+        elif lecture := getattr(self.page, "lecture", None):
+            lecture.toggle()
+        elif self.browser.lecture:
+            self.lecture(False)
+            self.end_of_lecture()
+        elif self.key == "lecture":
+            self.play(self.page.playlist)
+        else:
+            self.go("?page=lecture")
+
+    def end_of_lecture(self):
+        """Forget the stops: the speaker has left the lecture."""
+        self.playlist = None
+        for page in self.pages.values():
+            if tour := getattr(page, "tour", None):
+                tour.place = None
+
+    def add_to_lecture(self):
+        """Put what is on screen at the end of the lecture that page "Lecture" prepares."""
+        tour, name = getattr(self.page, "tour", None), f"{self.key}?{self.page.link()}"
+        if tour and tour.at >= 0 and not tour.stale:
+            name = f"{self.key}.{tour.at + 1}"
+        elif self.key == "lessons":
+            name = f"lessons.{int(self.page.lesson.key)}.{self.page.shown + 1}"
+        self.turn_to("lecture")
+        self.page.add(name)
 
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""
@@ -224,13 +304,22 @@ class Shell:
             for other, columns in self.columns.items():
                 for column in columns:
                     column.visible = other == key
-            self.pages[key].show()
+            self.page.show()
+            self.bar.show(self.page)
         if push:
             self.address = self.full(self.pages[key].link())
             self.browser.show_link(self.address, push=True)
 
     def on_message(self, message: dict):
         """Handle a message of the browser."""
+        if "height" in message and message["height"] != self.height_of_window:
+            self.height_of_window = min(max(message["height"], 320), 4000)
+            if self.pages and hasattr(self.page, "resized"):
+                self.page.resized()
+        if "key" in message:
+            pn.state.onload(lambda: self.on_key(message["key"]))
+        if message.keys() <= {"height", "key"}:
+            return
         if "copied" in message:
             if message["copied"]:
                 pn.state.notifications.success("Copied.", duration=2000)
@@ -243,11 +332,17 @@ class Shell:
         self.address = ""  # one sent before the browser was ready is lost, and Back has changed it
         if "back" in message:
             query = dict(parse_qsl(message["back"].removeprefix("?")))
+            if "play" in query and not query.get("page"):
+                made, *_ = read_playlist(fields(query), self.known)
+                return self.play(made, push=False) if made.play else None
             self.turn_to(page_of(query), query, push=False)
 
     def full(self, link: str) -> str:
         """Return the query of the current page's link, with the page's key and the theme."""
-        key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
+        if self.playlist and self.browser.lecture:
+            link, key = self.playlist.to_query(), []
+        else:
+            key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
         return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])
 
     def copy_link(self, link: str):

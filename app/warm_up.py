@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
-from typing import Any
 
 from app.lesson import reading
-from app.lesson.host import NotebookHost, use_host
-from app.lesson.output import Output
+from app.lesson.ideas import ideas_of
 from app.pages.particles import Particles
 from app.pages.wave import session as wave_session
 from app.server.visitors import VISITORS
@@ -36,11 +34,6 @@ def compile_particles() -> None:
 
 def compile_first_lesson() -> None:
     """Compile the programs of the first figure of lesson 1."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    with use_host(NotebookHost(lambda call: None, lesson=True)):
-        for cell in next(iter(reading.lessons().values())).cells:
-            result = reading.run(cell.source, namespace) if cell.code else reading.Result()
-            if isinstance(result.shown, Output):
-                result.shown.prepare()
-            if result.shown is not None or result.problem:
-                break
+    lesson = next(iter(reading.lessons().values()))
+    first = ideas_of(lesson)[0]
+    reading.prepare(lesson, first.start, first.stop)

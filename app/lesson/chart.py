@@ -14,13 +14,14 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.document import Document
 from bokeh.model import Model
-from bokeh.models import DataRange1d, GridPlot, LinearColorMapper, Plot
+from bokeh.models import DataRange1d, Glyph, GridPlot, Label, LabelSet, LinearColorMapper, Plot, Text
 from bokeh.plotting import figure
 
 from app.lesson.bokeh_update import remember, take_over
 from app.lesson.output import Output
 from app.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
 from app.ui.colours import SPARE, darken, dress
+from app.ui.knob_widgets import LARGE
 from app.ui.text import BUSY
 from app.ui.theme import TOKENS
 
@@ -49,6 +50,8 @@ class Chart(Output):
     def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list], equal: bool = False):
         super().__init__()
         self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
+        self.unit, self.height = 1, HEIGHT
+        self.shown_at = 1  # unit of the figure on screen
         self.controls = self.dials = {
             name: control(name, values, self.host.jupyter) for name, values in controls.items()
         }
@@ -92,7 +95,7 @@ class Chart(Output):
                     break
             try:
                 with background_work(lambda: self.closed or STOPPING.is_set()):
-                    figure, self.problem = rendered(self.draw(**values), self.equal), ""
+                    figure, self.problem = rendered(self.draw(**values), self.equal, self.unit, self.height), ""
             except Cancelled:
                 continue
             except Exception as error:
@@ -114,8 +117,10 @@ class Chart(Output):
         figure, problem = newest
         if figure is not None:
             paint(figure, self.dark)
-        if figure is not None and not (len(self.figure) and take_over(self.figure[0].object, figure)):
-            self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
+            alike = len(self.figure) and self.shown_at == self.unit  # a pane keeps the height that it had at first
+            if not (alike and take_over(self.figure[0].object, figure)):
+                self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
+            self.shown_at = self.unit
         self.said.param.update(object=problem, visible=bool(problem))
 
     def idle(self) -> None:
@@ -128,6 +133,15 @@ class Chart(Output):
         self.dark = on
         for pane in self.figure:
             paint(pane.object, on)
+
+    def enlarge(self, on: bool, height: int) -> None:
+        unit = 2 if on else 1
+        if unit != self.unit:
+            self.unit, self.height = unit, height if on else HEIGHT
+            for made in self.controls.values():
+                if not self.host.jupyter:
+                    made.sx = LARGE if on else {}
+            self.request()
 
     def close(self) -> None:
         self.closed = True
@@ -176,12 +190,14 @@ def control(name: str, values: tuple | list, jupyter: bool):
     return kit.FloatSlider(start=low, end=high, value=default, step=round((high - low) / 100, 6), **shared)
 
 
-def rendered(drawn: Any, equal: bool = False) -> Model:
+def rendered(drawn: Any, equal: bool = False, unit: int = 1, height: int = HEIGHT) -> Model:
     """Return the Bokeh model of a drawing, as wide as the page.
 
     Args:
         drawn: what `draw` returned, a HoloViews element or a Bokeh model.
         equal: whether both axes share a unit; then they show all that is drawn.
+        unit: times the usual size of text, lines and dots.
+        height: in pixels, of a plot that says nothing else; in a lecture of every plot.
     """
     if not isinstance(drawn, Model):
         with _holoviews:
@@ -191,11 +207,14 @@ def rendered(drawn: Any, equal: bool = False) -> Model:
             plot.output_backend = "canvas"  # without a GPU WebGL paints a few points ten times slower
     for plot in drawn.select({"type": Plot}):
         plot.sizing_mode = "stretch_width"
-        plot.height = plot.height if plot.height not in (None, 300) else HEIGHT  # 300: nobody has said
+        if plot.height in (None, 300) or unit > 1:  # 300: nobody has said
+            plot.height = height
         plot.toolbar.logo = plot.toolbar.active_scroll = plot.toolbar.active_drag = None  # they scroll the page
         plot.toolbar_location = None
         if isinstance(plot, figure):
-            dress(plot)
+            dress(plot, unit)
+        if unit > 1:
+            enlarge(plot, unit)
         if equal:
             plot.x_range, plot.y_range = DataRange1d(range_padding=0), DataRange1d(range_padding=0)
             plot.match_aspect = True
@@ -205,3 +224,13 @@ def rendered(drawn: Any, equal: bool = False) -> Model:
         drawn.sizing_mode = "stretch_width"
     remember(drawn)
     return drawn
+
+
+def enlarge(plot: Plot, unit: int) -> None:
+    """Draw the marks and the texts in a plot `unit` times as large."""
+    for each in plot.references():
+        for name in ("line_width", "size"):
+            if isinstance(each, Glyph) and isinstance(value := getattr(each, name, None), (int, float)):
+                setattr(each, name, value * unit)
+        if isinstance(each, (Label, LabelSet, Text)):
+            each.text_font_size = f"{13 * unit}px"

@@ -16,7 +16,7 @@ from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
-from app.ui.knob_widgets import set_value, widget
+from app.ui.knob_widgets import LARGE, set_value, widget
 from stein_core import compile
 from stein_core.base.errors import unknown
 
@@ -98,6 +98,11 @@ class LiveStage(Output):
     def darken(self, on: bool) -> None:
         self.stage.dark = on
 
+    def enlarge(self, on: bool, height: int) -> None:
+        self.stage.lecture = on
+        for made in self.knobs.values():
+            made.sx = LARGE if on else {}
+
     def light(self, force: str) -> None:
         self.stage.lit = force
 
@@ -112,6 +117,8 @@ class LiveStage(Output):
         elif "ready" in message:
             self.streamer.ready()
             pn.state.onload(self.session.wake)  # until the document is loaded, Panel drops what changes
+        elif message.get("key") == "space":  # in a lecture
+            self.session.toggle()
         elif "add" in message:
             self.session.add(message["add"])
         elif "remove" in message:

@@ -58,6 +58,13 @@ class Output(pn.Column):
     def light(self, force: str) -> None:
         """Bring the arrows of "attract" or "repulse" forward, or with "" show all alike."""
 
+    def enlarge(self, on: bool, height: int) -> None:
+        """Use text and lines of twice the size, for a lecture, or not.
+
+        Args:
+            height: pixels that its picture may have.
+        """
+
     def close(self) -> None:
         """End what it runs: it is no longer shown."""
 

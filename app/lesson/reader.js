@@ -1,7 +1,6 @@
 // The keys of the page "Lessons", and scrolling to its top.
 const OWN = "input, textarea, select, [contenteditable], .stage, [role=slider], [role=combobox], [role=option], " +
   "[role=menuitem], [role=tab], [role=radio]";
-const NEXT = ["n", "N", "ArrowRight"], PREVIOUS = ["p", "P", "ArrowLeft"];
 
 // What scrolls when the page does.
 function scroller(el) {
@@ -12,10 +11,10 @@ function scroller(el) {
 
 export function render({model, el}) {
   const onKey = e => {
-    if (!el.isConnected || !el.checkVisibility() || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (model.lecture || !el.isConnected || !el.checkVisibility() || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.composedPath().some(node => node.matches?.(OWN))) return;
-    const next = NEXT.includes(e.key) || e.key === "Enter" && e.shiftKey;
-    if (!next && !PREVIOUS.includes(e.key)) return;
+    const next = e.key === "ArrowRight" || e.key === "Enter" && e.shiftKey;
+    if (!next && e.key !== "ArrowLeft") return;
     e.preventDefault();
     model.send_msg({key: next ? "next" : "previous"});
   };

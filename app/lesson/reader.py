@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import param
 from panel.custom import JSComponent
 
 from app.server.messages import CheckedMessages, one_of
@@ -16,6 +17,8 @@ class Reader(CheckedMessages, JSComponent):
     Args:
         on_key: on_key("next" or "previous") is called on the event loop.
     """
+
+    lecture = param.Boolean(default=False, doc="The keys are those of the lecture.")
 
     schemas = ({"key": one_of("next", "previous")},)
     _esm = Path(__file__).parent / "reader.js"

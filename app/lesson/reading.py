@@ -173,6 +173,20 @@ class Reading:
             self.close()
 
 
+def prepare(lesson: Lesson, start: int, stop: int) -> None:
+    """Compile and draw what the cells from `start` to `stop` show, on the calling thread. Those before only run."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    host = NotebookHost(lambda call: None, lesson=True)
+    with use_host(host):
+        for index, cell in enumerate(lesson.cells[:stop]):
+            shown = run(cell.source, namespace).shown if cell.code else None
+            if index >= start and isinstance(shown, Output):
+                shown.prepare()
+                shown.settle()
+    for output in host.outputs:
+        output.close()
+
+
 def run(source: str, namespace: dict[str, Any]) -> Result:
     """Run one cell's code in `namespace`. Its last expression is what it shows."""
     result = Result()

@@ -19,6 +19,7 @@ from app.lesson.reading import Lesson, Reading, Result, lessons
 from app.server.background import UI_THROTTLE
 from app.server.loop import soon
 from app.server.memory import forget_parts
+from app.stage.lecture import Lecture
 from app.ui import link
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.base.errors import short
@@ -33,7 +34,10 @@ BAR = {
     "background": "var(--mui-palette-background-paper, Canvas)",
     "border-top": "1px solid var(--mui-palette-line-main)",
 }
-HELP = "<small><b>→</b> or <b>N</b>: next idea, <b>←</b> or <b>P</b>: the one before.</small>"
+HELP = "<small><b>→</b> next idea, <b>←</b> the one before, <b>P</b> lecture.</small>"
+LARGE = """:host { --lesson-size: 24px; --lesson-head: 40px; --lesson-wide: 1200px; --lesson-formula: 1.25; }
+:host(.seen) { --lesson-prose: none; }"""  # of a lecture; with a figure, the text is what the speaker says
+FOOT = 300  # pixels of a lecture beside a figure: its question, its controls and its caption
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class Lessons:
         self.results: dict[int, Result] = {}
         self.blocks: dict[int, pn.viewable.Viewable] = {}  # cell -> its component
         self.screens: dict[int, pn.Column] = {}  # idea -> what it shows
+        talks, query, unread = Lecture.of_query(query)
+        self.lecture = Lecture(shell, self.step, self.enlarge, on=talks)
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
         self.contents = Text(html="", go=shell.go, stylesheets=[CSS], margin=(4, 8), sizing_mode="stretch_width")
         self.place, self.foot = Text(html="", **COLUMN), Text(html="", stylesheets=[CSS], **COLUMN)
@@ -90,19 +96,23 @@ class Lessons:
             self.contents,
             Text(html=HELP, margin=(8, 18)),
         ]
+        self.body = pn.Column(self.place, self.cells, self.foot, styles={"min-height": "calc(100vh - 140px)"}, **WIDE)
         buttons = pn.Row(self.back, self.bars, self.next, **FIGURE)
+        bar = pn.Column(buttons, styles=BAR, **WIDE)
         self.main = [
             pn.Column(
                 self.reader,
-                pn.Column(self.place, self.cells, self.foot, styles={"min-height": "calc(100vh - 140px)"}, **WIDE),
-                pn.Column(buttons, styles=BAR, **WIDE),
+                pn.Row(pn.Spacer(sizing_mode="stretch_width"), self.lecture.leave, height=0, margin=0),
+                self.body,
+                bar,
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
             )
         ]
+        self.lecture.around += [self.place, self.foot, bar]
         shell.frame.param.watch(lambda event: [output.darken(event.new) for _, output in self.outputs()], "dark_theme")
         pn.state.on_session_destroyed(lambda context: self.reading.close())
-        self.warning = self.open(query)
+        self.warning = " ".join(filter(None, [*unread, self.open(query)]))
 
     # ---- what the shell asks
 
@@ -112,7 +122,7 @@ class Lessons:
         Returns:
             A sentence about what was wrong in the link, or "".
         """
-        at, problems = link.read(LINK, query, At(next(iter(lessons()))))
+        at, problems = link.read(LINK, Lecture.of_query(query)[1], At(next(iter(lessons()))))
         plain = at.idea is None and at.cell is None
         if self.reading is None or at.lesson != self.lesson.key or plain:
             self.begin(lessons()[at.lesson])
@@ -122,6 +132,7 @@ class Lessons:
 
     def show(self):
         self.begun = True
+        self.lecture.show()
         self.reading.run_to(self.ahead())
         if self.warning:
             pn.state.notifications.warning(self.warning)  # it shows text, not markup
@@ -129,6 +140,7 @@ class Lessons:
         self.rest()
 
     def hide(self):
+        self.lecture.hide()
         for _, output in self.outputs():
             output.pause()
 
@@ -137,7 +149,15 @@ class Lessons:
 
     def link(self) -> str:
         at = At(self.lesson.key, self.shown + 1)
-        return link.write(LINK, at, at)
+        return self.lecture.to_query(link.write(LINK, at, at))
+
+    def enlarge(self, on: bool):
+        """Show the question, the figure and the formula alone, with text of twice the size; or all of an idea."""
+        self.reader.lecture = on
+        self.body.stylesheets = [LARGE] * on
+        for _, output in self.outputs():
+            output.enlarge(on, self.shell.height_of_window - FOOT)
+        self.tell()
 
     # ---- the way through a lesson
 
@@ -218,15 +238,21 @@ class Lessons:
 
     def tell(self):
         """Update what is around the idea: where it is, its code, the bar below and the list on the left."""
-        at, total, number = self.shown + 1, len(self.ideas), int(self.lesson.key)
+        at, total, number, idea = self.shown + 1, len(self.ideas), int(self.lesson.key), self.ideas[self.shown]
         last = self.lesson.key == list(lessons())[-1]
         self.place.html = f"<small>Lesson {number}, {html.escape(self.lesson.title)}: idea {at} of {total}</small>"
+        self.body.css_classes = ["seen"] * any(self.is_figure(i) for i in range(idea.start, idea.stop))
         self.foot.html = foot(self.lesson, self.ideas[self.shown])
         self.bars.html = bars(self.lesson.key, self.ideas, self.shown, self.far[self.lesson.key])
         self.back.disabled = at == 1
         self.next.disabled = last and at == total
         self.next.label = "Next lesson" if at == total and not last else "Next"
         self.contents.html = listing(self.lesson.key, self.far)
+
+    def is_figure(self, index: int) -> bool:
+        """Whether a cell shows something, so that the text around it may be left to a speaker."""
+        cell = self.lesson.cells[index]
+        return cell.code and not is_setup(cell)
 
     def block(self, idea: int, index: int) -> pn.viewable.Viewable:
         """Make the component of one cell."""
@@ -251,6 +277,7 @@ class Lessons:
             self.results[index] = result
             if isinstance(output := result.shown, Output):
                 output.darken(self.shell.frame.dark_theme)
+                output.enlarge(self.lecture.on, self.shell.height_of_window - FOOT)
                 idea = idea_at(self.lesson, index + 1)
                 for control in output.dials.values():
                     control.param.watch(lambda event: self.show_dials(idea), "value")

@@ -167,7 +167,7 @@ class Location(Live):
     """Page "Location and variance"; see `app.contents` for the contract of a page."""
 
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
-    presets = PRESETS["location"]
+    presets, views = PRESETS["location"], Spaces
     marks = {
         "attract": "attraction",
         "repulse": "repulsion",
@@ -230,6 +230,9 @@ class Location(Live):
         if setup.spec("smi", FIRST_CAPACITY).dim < 2:
             return "This page needs two dimensions or more; the run in the link was ignored."
         return ""
+
+    def open(self, query: dict[str, str]):
+        super().open(link.split(VIEW, query)[1])
 
     def show_setup(self, setup: Setup):
         super().show_setup(setup)

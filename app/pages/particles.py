@@ -8,7 +8,6 @@ import panel_material_ui as pmui
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.scene import SideBySide
 from app.stage.setup import PANELS, Setup
-from app.ui import link
 from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS
 
@@ -19,7 +18,7 @@ class Particles(Live):
     """Page "Particles"; see `app.contents` for the contract of a page."""
 
     plain = Setup()
-    presets = PRESETS["particles"]
+    presets, views = PRESETS["particles"], SideBySide
     marks = {
         "attract": "attraction",
         "repulse": "repulsion",
@@ -57,14 +56,6 @@ class Particles(Live):
         )
         self.main = [column]
         self.quietly(self.show_setup, self.session.linked())
-
-    def open(self, query: dict[str, str]):
-        """Show the Setup of a link."""
-        setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
-        if problems:
-            pn.state.notifications.warning(" ".join(problems))
-        self.tour.leave()
-        self.session.open(setup)
 
     def chose_methods(self, event):
         if not event.new:

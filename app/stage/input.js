@@ -1,6 +1,7 @@
 // What the user does on a stage with mouse and keys.
 const PICK = 14, DOUBLE = 220;  // pixels; milliseconds in which a click may become a double click
-const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r", p: "p", P: "p"};
+const KEYS = {" ": "space", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", r: "r", R: "r"};
+const LECTURE = ["ArrowLeft", "ArrowRight", "Escape"];  // there they go through the tour
 const TYPING = "input, textarea, select, [contenteditable], [role=slider], [role=combobox], [role=option]";
 
 // `at(p)` -> {map, panel, edit} of card p; `hover(index)` marks a particle, `hovered()` is the marked one, -1 for none.
@@ -52,12 +53,12 @@ class Input {
 
   onKey(e) {
     const {model, root} = this, target = e.composedPath()[0], index = this.hovered();
-    if (model.embedded || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
+    if (model.embedded && !(model.lecture && e.key === " ") || !root.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
     // Space presses a button that was reached with Tab; after a mouse click it means play or pause again.
     if (e.key === "Tab") this.tabbed = true;
     if (e.key === " " && this.tabbed && target.closest?.("button, [role=button]")) return;
-    if (e.key === "Escape" && model.lecture) model.send_msg({key: "p"});
-    else if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
+    if (model.lecture && LECTURE.includes(e.key)) return;
+    if (KEYS[e.key]) model.send_msg({key: KEYS[e.key]});
     else if ((e.key === "Delete" || e.key === "Backspace") && index >= 0) this.drop(index);
     else return;
     e.preventDefault();

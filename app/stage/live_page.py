@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from secrets import token_hex
 from urllib.parse import parse_qsl
@@ -17,15 +17,16 @@ from app.server.folders import ASSETS
 from app.server.loop import soon
 from app.server.streaming import Mailbox, Streamer
 from app.stage.choices import Choices
+from app.stage.contract import View
 from app.stage.hand_over import csv_of, runs_of
 from app.stage.lecture import QUIET, SWITCH, Lecture
-from app.stage.session import Session
+from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup
 from app.stage.stage import ReadOuts, Stage
 from app.stage.tour import Tour
 from app.stage.transport import Transport
 from app.ui import link
-from stein_core import device_name
+from stein_core import compile, device_name
 
 PRESETS = json.loads((ASSETS / "presets.json").read_text())
 NOTHING = "none"  # what a link says when no mark is drawn
@@ -52,6 +53,7 @@ class Live:
     Attributes:
         plain: Setup of a bare link.
         presets: dicts of "name", "caption", "link" and "text": the tour.
+        views: makes a view of the page, see `app.stage.contract.View`.
         marks: name -> label of what can be drawn.
         drawn: names that are drawn at first.
         lecture: lecture mode; its `around` are components that it does not show.
@@ -59,6 +61,7 @@ class Live:
 
     plain: Setup
     presets: list[dict]
+    views: Callable[[], View]
     marks: dict[str, str]
     drawn: list[str]
 
@@ -84,8 +87,10 @@ class Live:
         self.read_outs = ReadOuts(key=self.stage.slot, dark=shell.frame.dark_theme, sizing_mode="stretch_width")
         shell.frame.param.watch(self.darken, "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
-        self.tour = Tour(self.presets, self.go)
-        self.lecture = Lecture(shell, self.tour, self._enlarge, self.transport.lecture, on=look.on)
+        self.tour = Tour(self.presets, self.go, lambda on: self.session.play(not on), shell.forth)
+        turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
+        self.lecture = Lecture(shell, self.tour.move, *turned, on=look.on)
+        self.lecture.around.append(self.tour.about)
         self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
         self.make_exports()
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
@@ -117,22 +122,36 @@ class Live:
         """Say what of a link this page cannot show, or return ""."""
         return ""
 
+    @classmethod
+    def prepare(cls, query: dict[str, str]) -> None:
+        """Compile what a link needs, on the calling thread."""
+        setup, view = Setup.from_query(query, cls.plain)[0], cls.views()
+        specs = [setup.spec(method, capacity_of(setup)) for method in setup.methods]
+        view.scene(specs)
+        for spec in specs:
+            compile(spec, measure=view.measured)
+
     # ---- the pieces
+
+    def open(self, query: dict[str, str]):
+        """Show the Setup of a link."""
+        setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
+        if unfit := self.unfit(setup):
+            setup, problems = self.plain, [*problems, unfit]
+        if problems:
+            pn.state.notifications.warning(" ".join(problems))
+        self.tour.leave()
+        self.session.open(setup)
+        if setup in self.stops():
+            self.tour.at_stop(self.stops().index(setup))
 
     def make_exports(self):
         self.fit = pmui.Button(label="Fit arrows", icon="straighten", on_click=lambda event: self.stage.fit(), **QUIET)
-        export = pmui.MenuButton(
-            label="Export",
-            icon="download",
-            items=[{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")],
-            **QUIET,
-        )
-        export.on_click(self.export)
         table = pmui.FileDownload(
             label="Data as CSV", callback=lambda: csv_of(self.session), filename="steinlab.csv", **QUIET
         )
         check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **QUIET)
-        self.exports = pmui.FlexBox(self.fit, export, table, check, align_items="center", margin=0)
+        self.exports = pmui.FlexBox(self.fit, table, check, align_items="center", margin=0)
 
     @classmethod
     def stops(cls) -> list[Setup]:
@@ -141,7 +160,7 @@ class Live:
 
     def top(self, *more) -> list:
         """Return what stands over the stage: the caption, the tour, and what else a page has."""
-        return [self.lecture.row(*more), self.tour.about]
+        return [self.tour.row(*more, self.lecture.leave), self.tour.about]
 
     def darken(self, event):
         """Use the dark theme, or the light one."""
@@ -192,7 +211,6 @@ class Live:
                 "r": self.session.reset,
                 "up": lambda: self.transport.faster(1),
                 "down": lambda: self.transport.faster(-1),
-                **self.lecture.keys(),
             }[message["key"]]()
 
     def _enlarge(self, on: bool):
@@ -222,14 +240,15 @@ class Live:
         self.session.open(setup)
         return problems
 
-    def export(self, item):
-        label = item["label"]
-        if label.startswith("Figure"):
-            self.stage.export(label[-3:].lower())
-        elif label == "Copy link":
-            self.shell.copy_link(self.link_of(self.session.shown()[0]))
-        else:
-            self.shell.browser.copy(self.python())
+    @property
+    def shares(self) -> dict[str, Callable[[], None]]:
+        """What the bar offers to share."""
+        return {
+            "Copy link": lambda: self.shell.copy_link(self.link_of(self.session.shown()[0])),
+            "Copy as Python": lambda: self.shell.browser.copy(self.python()),
+            "Figure as PNG": lambda: self.stage.export("png"),
+            "Figure as SVG": lambda: self.stage.export("svg"),
+        }
 
     def diagnose(self, event=None):
         """Hand what is on screen to page "Your posterior"."""

@@ -1,8 +1,7 @@
 // What both training stages share: a canvas of panels with points that can be dragged; pointer, keys, resize, lecture.
 const AIR = 8;  // pixels between panels
 const BELOW = 196;  // pixels of a lecture under the panels: the transport and the legend
-const LECTURE_KEYS = {Escape: "p", ArrowLeft: "left"};
-const COMMANDS = {" ": "space", ArrowRight: "right", r: "r", R: "r", p: "p", P: "p"};
+const COMMANDS = {" ": "space", ArrowRight: "right", r: "r", R: "r"};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [role=tab], [contenteditable]";
 
 // ", step 20" of a method that is elsewhere than the picture.
@@ -176,7 +175,7 @@ function panelStage({model, el}, stage) {
     if (target === canvas && stage.key(e)) { /* done */ }
     else if ((e.key === "Delete" || e.key === "Backspace") && chosen.index >= 0) remove(chosen);
     else if (e.key === "Escape" && s.selected >= 0) s.selected = -1;
-    else if (model.lecture && LECTURE_KEYS[e.key]) model.send_msg({key: LECTURE_KEYS[e.key]});
+    else if (model.lecture && e.key === "ArrowRight") return;  // to the next stop
     else if (COMMANDS[e.key]) model.send_msg({key: COMMANDS[e.key]});
     else return;
     e.preventDefault();

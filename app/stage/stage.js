@@ -51,6 +51,7 @@ export function render({model, el}) {
     const {scene} = model;
     if (!scene.cards) return blank();
     const newKey = JSON.stringify([scene.cards, scene.backgrounds.map(b => [b.extent, b.labels])]);
+    [root, slot()].forEach(node => node?.classList.remove("blank"));
     if (newKey !== key) buildCards();
     key = newKey;
     backgrounds = scene.backgrounds.map(b => new Background(b));
@@ -61,6 +62,7 @@ export function render({model, el}) {
 
   // Another target or other methods come: what stood still is not true any more.
   function blank() {
+    [root, slot()].forEach(node => node?.classList.add("blank"));
     backgrounds = [];
     key = "";
     cards.forEach(blankCard);
@@ -68,11 +70,11 @@ export function render({model, el}) {
 
   // How high a panel is: all of the page is in view, if the window allows.
   function heightOf(w, columns) {
-    if (model.embedded) return Math.min(w * 1.1, Math.max(220, innerHeight * 0.26));  // its numbers are above the foot
+    if (model.embedded && !model.lecture) return Math.min(w * 1.1, Math.max(220, innerHeight * 0.26));  // its numbers are above the foot
     if (columns < cards.length) return Math.min(w, innerHeight * 0.55);
-    if (model.lecture) return Math.max(220, innerHeight - root.getBoundingClientRect().top - 172);
+    if (model.lecture) return Math.max(220, innerHeight - root.getBoundingClientRect().top - (model.embedded ? 110 : 172));
     above ??= root.getBoundingClientRect().top;
-    const around = above + legend.node.offsetHeight + 250;
+    const around = above + legend.node.offsetHeight + 292;
     return Math.max(220, Math.min(w * 1.1, innerHeight - around));
   }
 

@@ -35,7 +35,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
 
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
-            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r" | "p"}.
+            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
         scene: what does not move, {"cards": [...], "backgrounds": [...]}; of page Particles also "note", what a model's
             owner should know about its start.
 
@@ -79,7 +79,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         {"ready": flag},
         {"add": point},
         {"remove": whole},
-        {"key": one_of("space", "left", "right", "up", "down", "r", "p")},
+        {"key": one_of("space", "left", "right", "up", "down", "r")},
     )
     _esm = script(*map(HERE.joinpath, SCRIPTS))
     _stylesheets: ClassVar = [CSS]

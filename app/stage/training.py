@@ -153,7 +153,8 @@ class Training(Player):
         """Return a key that sorts what compiles quickly first."""
         raise NotImplementedError
 
-    def _prepared(self, spec: Spec, setup, method: str) -> Stepper:
+    @staticmethod
+    def prepared(spec: Spec, setup, method: str) -> Stepper:
         """Compile all that the worker will call, so that it never waits. On a compiler thread."""
         raise NotImplementedError
 
@@ -310,7 +311,7 @@ class Training(Player):
     def _compile(self, method: str, setup, deliver: Callable[..., None]):
         try:
             with timed(method):
-                stepper = self._prepared(setup.spec(method), setup, method)
+                stepper = self.prepared(setup.spec(method), setup, method)
         except Exception as error:
             deliver(self._compiled, None, note(log, "compile", error))
         else:

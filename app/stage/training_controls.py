@@ -1,4 +1,4 @@
-"""Base of the widgets of the training pages: methods, presets and knobs."""
+"""Base of the widgets of the training pages: methods, knobs and what a stop of the tour sets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import panel_material_ui as pmui
 
 from app.stage.training_setup import TrainingSetup
 from app.ui.groups import dots
-from app.ui.knob_widgets import SELECT, WIDTH, set_value, widget
+from app.ui.knob_widgets import WIDTH, set_value, widget
 from stein_core import METHODS
-
-OWN = "Your own settings"
 
 
 class TrainingControls:
@@ -43,8 +41,6 @@ class TrainingControls:
     def __init__(self, on_change: Callable[..., Any]):
         self.on_change, self.quiet = on_change, False
         self.setup, self.at, self.sentence = self.setups(), -1, ""
-        self.preset = pmui.Select(label="Presets", options=[OWN, *(each["name"] for each in self.presets)], **SELECT)
-        self.preset.param.watch(lambda event: self._preset(event.new), "value")
         self.methods = pmui.MultiChoice(
             label="Methods", options={METHODS[name].label: name for name in self.setups.shown()}, solid=False, **WIDTH
         )
@@ -84,7 +80,6 @@ class TrainingControls:
             self.set(setup, used)
             plain = replace(setup, **self.plain)
             self.at = next((i for i, preset in enumerate(self.presets) if preset["setup"] == plain), -1)
-            self.preset.value = OWN if self.at < 0 else self.presets[self.at]["name"]
             self.sentence = "" if self.at < 0 else self.presets[self.at]["text"]
         finally:
             self.quiet = False
@@ -95,10 +90,5 @@ class TrainingControls:
 
     def go(self, stop: dict) -> list[str]:
         """Open a stop of the tour."""
-        self._preset(stop["name"])
+        self.moved(**{field: getattr(stop["setup"], field) for field in self.carried})
         return []
-
-    def _preset(self, name: str):
-        found = [preset["setup"] for preset in self.presets if preset["name"] == name]
-        if found:
-            self.moved(**{field: getattr(found[0], field) for field in self.carried})

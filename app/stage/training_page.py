@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 
 from app.server.loop import soon
 from app.stage.hand_over import runs_of_training
-from app.stage.lecture import Lecture, large
+from app.stage.lecture import Lecture, hide, large
 from app.stage.tour import Tour
 from app.stage.training import Training
 from app.stage.training_controls import TrainingControls
@@ -66,13 +66,14 @@ class TrainingPage:
         shell.frame.param.watch(self.darken, "dark_theme")
         self.make(Pausable(lambda: self.trainings.playing, lambda: self.trainings.play(False)))
         self._make_widgets()
-        self.tour = Tour(self.presets, self.controls.go)
-        self.lecture = Lecture(shell, self.tour, self._enlarge, self.transport.lecture, on=talks)
-        self.lecture.alone()
+        self.tour = Tour(self.presets, self.controls.go, lambda on: hide(self.stage, on), shell.forth)
+        turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
+        self.lecture = Lecture(shell, self.tour.move, *turned, on=talks)
         self.sidebar = self.controls.sidebar
         rest = pmui.Column(*self.below(), sizing_mode="stretch_width", margin=0)
         self.lecture.around += [self.sentence, self.erase, self.reset_points, self.legend, rest]
-        self.lecture.only.append(self.large_legend)
+        self.lecture.only += [self.tour.text, self.large_legend]
+        self.tour.text.visible = False
         warning = pmui.Alert(
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
@@ -80,7 +81,7 @@ class TrainingPage:
             pmui.Column(
                 *[warning] * bool(problems),
                 self.alarm,
-                self.lecture.row(self.sentence, self.erase, self.reset_points),
+                self.tour.row(self.sentence, self.erase, self.reset_points, self.lecture.leave),
                 self.stage,
                 self.legend,
                 self.transport.panel,
@@ -111,15 +112,19 @@ class TrainingPage:
         )
         self.hint = pmui.Typography("", variant="body2", margin=(4, 10), **MIDDLE)
         seed = pmui.Button(label="New seed", icon="casino", on_click=self._new_seed, **TEXT)
-        items = [{"label": text} for text in ("Figure as PNG", "Figure as SVG", "Copy link", "Copy as Python")]
-        exports = pmui.MenuButton(label="Export", icon="download", items=items, **TEXT)
-        exports.on_click(self._export)
         label, name = self.file
         table = pmui.FileDownload(label=label, callback=lambda: self.csv(), filename=name, **TEXT)
         check = pmui.Button(label="Diagnose this run", icon="fact_check", on_click=self.diagnose, **TEXT)
-        self.about_data = pmui.FlexBox(self.hint, seed, exports, table, check, align_items="center")
+        self.about_data = pmui.FlexBox(self.hint, seed, table, check, align_items="center")
         self.table = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 8))
         self.help_text = pmui.Typography(self.help, **CAPTION)
+
+    @classmethod
+    def prepare(cls, query: dict[str, str]) -> None:
+        """Compile what a link needs, on the calling thread."""
+        for setup in cls.setups.from_query(query)[0].networks():
+            for method in setup.methods:
+                cls.sessions.prepared(setup.spec(method), setup, method)
 
     # ---- what a subclass says
 
@@ -172,6 +177,14 @@ class TrainingPage:
     def link(self) -> str:
         return self.lecture.to_query(self.linked().to_query())
 
+    def open(self, query: dict[str, str]):
+        """Show the setup of a link."""
+        self.setup, problems = self.setups.from_query(Lecture.of_query(query)[1])
+        if problems:
+            pn.state.notifications.warning(" ".join(problems))
+        self.trainings.train(self.setup.networks())
+        self._show_setup()
+
     def linked(self) -> TrainingSetup:
         """Return the setup of a link to what is on screen."""
         return replace(self.setup, steps=min(self.trainings.sessions[0].paused_at, MOST_STEPS))
@@ -209,7 +222,7 @@ class TrainingPage:
         elif "handles" in message:
             self.move(handles=message["handles"])
         elif self.shown:
-            keys = {"space": self.toggle, "right": self.trainings.step, "r": self.reset, **self.lecture.keys()}
+            keys = {"space": self.toggle, "right": self.trainings.step, "r": self.reset}
             pn.state.onload(keys.get(message["key"], lambda: None))
 
     def move(self, **points):
@@ -240,14 +253,14 @@ class TrainingPage:
     def _enlarge(self, on: bool):
         self.stage.lecture = on
 
-    def _export(self, item):
-        label = item["label"]
-        if label.startswith("Figure"):
-            self.stage.export(label[-3:].lower())
-        elif label == "Copy link":
-            self.shell.copy_link(self.link())
-        else:
-            self.shell.browser.copy(self.script())
+    @property
+    def shares(self) -> dict[str, Callable[[], None]]:
+        """What the bar offers to share."""
+        return {
+            "Copy as Python": lambda: self.shell.browser.copy(self.script()),
+            "Figure as PNG": lambda: self.stage.export("png"),
+            "Figure as SVG": lambda: self.stage.export("svg"),
+        }
 
     # ---- drawing
 

@@ -17,7 +17,7 @@ from stein_core import METHODS
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "panels.js")
-SCHEMAS = ({"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "left", "r", "p")})
+SCHEMAS = ({"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
 ACK = {"ack": number}
 
 

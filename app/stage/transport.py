@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.stage.setup import CAPACITY, all_knobs
-from app.ui.knob_widgets import set_value, widget
+from app.ui.knob_widgets import LARGE, set_value, widget
 from stein_core import Knob
 
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
@@ -24,7 +24,9 @@ LECTURE_PLAY = {
     "fontSize": "28px",
     "& svg, & .icon": {"fontSize": "40px"},
 }
-LARGE = {"& *": {"fontSize": "28px !important"}, "& .MuiSlider-thumb": {"width": 32, "height": 32}}
+PHONE = "@media (max-width: 600px)"
+NO_PHONE = [f"{PHONE} {{ :host {{ display: none }} }}"]
+ON_PHONE = ["@media (min-width: 601px) { :host(:not(.large)) { display: none } }"]  # and in a lecture
 STICKY = """@media (max-width: 600px) {
   :host { position: sticky; bottom: 0; z-index: 3; background: var(--mui-palette-background-default, Canvas) }
 }"""
@@ -82,11 +84,15 @@ class Transport:
             margin=(0, 16),
             styles={"flex": "1 1 120px"},
             sx=BELOW,
+            stylesheets=NO_PHONE,
         )
         self.rewind.param.watch(lambda event: self.quiet or session().rewind(event.new), "value")
         self.speed = pmui.DiscreteSlider(label="Steps per frame", options=SPEEDS, value=1, width=150, margin=(0, 12))
+        self.speed.stylesheets = NO_PHONE
         self.speed.param.watch(lambda event: session().speed(event.new), "value")
         self.knobs = lecture_knobs(all_knobs(), on_knob)
+        self.alpha = self.knobs["method.alpha"]
+        self.alpha.stylesheets = ON_PHONE
         self.used: set[str] = set(LECTURE_KNOBS)
         self.large = False
         self.plain = (self.reset, self.back, self.step, self.rewind, self.speed)
@@ -106,7 +112,9 @@ class Transport:
 
     def _show_knobs(self):
         for name, made in self.knobs.items():
-            made.visible = self.large and name in self.used
+            made.visible = (self.large or made is self.alpha) and name in self.used
+            made.sx = LARGE if self.large else {}
+        self.alpha.css_classes = ["large"] * self.large
 
     def faster(self, by: int) -> None:
         """Go to the next speed (1), or to the one before (-1)."""

@@ -16,16 +16,49 @@ async function copyText(text) {
   }
 }
 
+// P turns the lecture on and off everywhere; in it the arrows and the keys of a presenter's remote go back and forth.
+const TYPING = "input, textarea, select, [role=slider], [role=combobox], [role=option], [role=menu], [role=tab], [contenteditable]";
+const LECTURE_KEYS = {Escape: "p", ArrowLeft: "left", ArrowRight: "right"}, REMOTE = {PageUp: "left", PageDown: "right"};
+
+function keyOf(e, lecture) {
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (lecture && REMOTE[e.key]) return REMOTE[e.key];
+  if (e.composedPath().some(node => node.matches?.(TYPING))) return;
+  return e.key.toLowerCase() === "p" ? "p" : lecture ? LECTURE_KEYS[e.key] : undefined;
+}
+
 export function render({model}) {
+  const onKey = e => {
+    const key = keyOf(e, model.lecture);
+    if (!key) return;
+    e.preventDefault();
+    model.send_msg({key});
+  };
+  // The window of a lecture and that of the speaker's notes talk to each other.
+  const channel = new BroadcastChannel("steinlab-lecture");
+  let last = null;
+  channel.onmessage = ({data}) => {
+    if (data.hello && last && model.lecture) channel.postMessage(last);
+    if (["left", "right"].includes(data.move) && model.lecture) model.send_msg({key: data.move});
+  };
+  const onResize = () => model.send_msg({height: innerHeight});
   const onBack = () => model.send_msg({back: location.search});
   const copy = async text => model.send_msg({copied: await copyText(text)});
   const onMessage = message => {
     if (message.copy) copy(message.copy);
     if (message.copy_link) copy(location.origin + location.pathname + message.copy_link);
+    if (message.cast) channel.postMessage(last = message.cast);
     if (message.link) history[message.push ? "pushState" : "replaceState"](history.state, "", location.pathname + message.link);
   };
   addEventListener("popstate", onBack);
+  addEventListener("keydown", onKey);  // after those of the page, which listen to the document
+  addEventListener("resize", onResize);
   model.on("msg:custom", onMessage);
-  model.on("remove", () => removeEventListener("popstate", onBack));
-  model.send_msg({ready: true, narrow: innerWidth < 600});
+  model.on("remove", () => {
+    removeEventListener("popstate", onBack);
+    channel.close();
+    removeEventListener("keydown", onKey);
+    removeEventListener("resize", onResize);
+  });
+  model.send_msg({ready: true, narrow: innerWidth < 600, height: innerHeight});
 }

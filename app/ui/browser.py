@@ -1,4 +1,4 @@
-"""The browser's address bar, Back button and clipboard, for every page."""
+"""The browser's address bar, Back button, clipboard and keys, for every page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +15,21 @@ class Browser(CheckedMessages, JSComponent):
     """Talk to the browser of a page. Invisible.
 
     Args:
-        on_message: gets, on the event loop, {"ready": True, "narrow": bool} when a browser has (re)connected,
-            {"back": "?a=1"} when the user went back or forward to that address, and {"copied": bool} after a copy.
+        on_message: gets, on the event loop, {"ready": True, "narrow": bool, "height": pixels} when a browser has
+            (re)connected, {"height": pixels} when its window has changed, {"back": "?a=1"} when the user went back or
+            forward to that address, {"copied": bool} after a copy, and {"key": "p", "left" or "right"} for the keys of
+            the lecture (Escape is "p", too).
     """
 
-    schemas = ({"ready": flag, "narrow": flag}, {"back": text}, {"copied": flag})
+    lecture = param.Boolean(default=False, doc="Arrows, Page Up, Page Down and Escape count too.")
+
+    schemas = (
+        {"ready": flag, "narrow": flag, "height": whole},
+        {"height": whole},
+        {"back": text},
+        {"copied": flag},
+        {"key": one_of("p", "left", "right")},
+    )
     _esm = "\n".join(
         (HERE / name).read_text()
         for name in (
@@ -43,6 +53,10 @@ class Browser(CheckedMessages, JSComponent):
     def copy_link(self, query: str) -> None:
         """Copy the app's address with this query to the user's clipboard."""
         self._send_msg({"copy_link": query})
+
+    def cast(self, news: dict) -> None:
+        """Tell the other windows of this browser, such as that with the speaker's notes."""
+        self._send_msg({"cast": news})
 
     def show_link(self, query: str, push: bool = False) -> None:
         """Show a query in the address bar without a reload.
@@ -68,27 +82,3 @@ class Arrival(JSComponent):
 
     def _handle_msg(self, data) -> None:
         self.arrived()
-
-
-class Keys(CheckedMessages, JSComponent):
-    """Hear the keys of the lecture while a page without a stage is on screen. Invisible.
-
-    Args:
-        on_key: gets "p" (for Escape too), "left" or "right".
-    """
-
-    lecture = param.Boolean(default=False, doc="Arrows and Escape count too.")
-    height_of_window = param.Integer(default=720, doc="In pixels; the browser tells.")
-
-    schemas = ({"key": one_of("p", "left", "right")}, {"height": whole})
-    _esm = (HERE / "keys.js").read_text()
-
-    def __init__(self, on_key: Callable[[str], None], **params):
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **params})
-        self.on_key = on_key
-
-    def handle_message(self, data) -> None:
-        if "key" in data:
-            self.on_key(data["key"])
-        else:
-            self.height_of_window = min(max(data["height"], 320), 4000)

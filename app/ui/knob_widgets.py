@@ -24,6 +24,7 @@ CHIPS = {  # of a MultiChoice: outlined, for a filled button is what one presses
     "& .MuiChip-deleteIcon": {"color": "var(--mui-palette-text-secondary) !important"},
 }
 PER_DECADE = 20  # stops of a logarithmic slider
+LARGE = {"& *": {"fontSize": "28px !important"}, "& .MuiSlider-thumb": {"width": 32, "height": 32}}  # in a lecture
 SHOWN = {"method.particles": LIMITS.particles, "method.step_size": (1e-3, 10.0), "method.alpha": (1e-3, 100.0)}
 
 

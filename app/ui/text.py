@@ -68,9 +68,11 @@ CSS = """
 .prose .dial::after { content: " \\2194"; font-weight: 400; font-size: .75em; }
 .prose .refused { color: var(--mui-palette-error-main, #b3261e); font-size: .875em; }
 .prose .dial input { width: 4em; font: inherit; color: inherit; background: none; border: 0; padding: 0; }
-.prose.lesson { font-size: 18px; line-height: 1.6; max-width: 36em; margin: 0 auto; }
+.prose.lesson { font-size: var(--lesson-size, 18px); line-height: 1.6; max-width: 36em; margin: 0 auto; }
+.prose.lesson > :is(p, ul, ol, details, table) { display: var(--lesson-prose, revert); }
+.prose.lesson blockquote { font-size: max(15px, calc(var(--lesson-size, 18px) - 3px)); }
 .prose.lesson > * { max-width: 100%; }
-.prose.lesson h1, .prose.lesson h2 { font-size: 30px; line-height: 1.2; margin: 0 0 .3em; }
+.prose.lesson h1, .prose.lesson h2 { font-size: var(--lesson-head, 30px); line-height: 1.2; margin: 0 0 .3em; }
 .prose.lesson > p:first-child { margin-top: 0; }
 .prose.lesson:has(> .wide) { max-width: 1000px; }
 .prose.lesson table { font-size: 16px; min-width: min(100%, calc(36 * 18px)); margin: 0 auto .5em; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import panel as pn
@@ -14,19 +15,18 @@ from app.pages.collapse.computing import Computing
 from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
 from app.pages.collapse.looking import Looking
-from app.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, OWN, PRESS, STOPS
+from app.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, PRESS, STOPS
 from app.pages.collapse.replay import Replay
 from app.pages.collapse.series import Point, all_series, points_of, table_of
-from app.pages.collapse.settings import CHOICE, Settings
+from app.pages.collapse.settings import Settings
 from app.server.background import in_background
 from app.server.jobs import store
 from app.server.loop import soon
 from app.server.streaming import Mailbox
-from app.stage.lecture import Lecture
+from app.stage.lecture import Lecture, hide
 from app.stage.tour import Tour
-from app.ui.browser import Arrival, Keys
+from app.ui.browser import Arrival
 from app.ui.colours import darken
-from app.ui.groups import group
 from app.ui.job_bar import MIDDLE, TEXT
 from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from stein_core.sweep.keys import is_complete
@@ -41,6 +41,8 @@ class Collapse:
     Attributes:
         grid, axis, quantity: what is shown; all of it is in the link.
     """
+
+    presets = STOPS
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell = shell
@@ -67,12 +69,12 @@ class Collapse:
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
         )
         self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
-        self.sidebar = [group("Question", self.preset, line=False), *self.settings.groups]
-        self.tour = Tour(STOPS, lambda stop: self._load_preset(stop["name"]) or [])
-        self.lecture = Lecture(shell, self.tour, self._enlarge, on=talks)
-        self.lecture.alone()
-        self.keys = Keys(lambda key: self.lecture.keys().get(key, lambda: None)())
-        self.keys.param.watch(lambda event: self.post({"resized": True}), "height_of_window")
+        self.sidebar = self.settings.groups
+        held = [*self.panes.values()]
+        self.tour = Tour(STOPS, self._go, lambda on: [hide(pane, on) for pane in held], shell.forth)
+        self.lecture = Lecture(shell, self.tour.move, self._enlarge, self.tour.lecture, on=talks)
+        self.lecture.only.append(self.tour.text)
+        self.tour.text.visible = False
         rest = pmui.Column(
             self.key,
             pmui.FlexBox(*self.computing.widgets, self.exports, align_items="center"),
@@ -89,11 +91,10 @@ class Collapse:
                 *[warning] * bool(problems),
                 self.damaged,
                 self.error,
-                self.lecture.row(self.sentence),
+                self.tour.row(self.sentence, self.lecture.leave),
                 self.looking.panel,
                 *self.panes.values(),
                 rest,
-                self.keys,
                 Arrival(lambda: self.post({"arrived": True})),
                 sizing_mode="stretch_width",
                 margin=(4, 12),
@@ -105,9 +106,8 @@ class Collapse:
         pn.state.on_session_destroyed(lambda context: self._leave())
 
     def _enlarge(self, on: bool):
-        self.keys.lecture = on
         for chart in self.charts.values():
-            chart.enlarge(on, self.keys.height_of_window - ABOVE)
+            chart.enlarge(on, self.shell.height_of_window - ABOVE)
         self._draw()
 
     def _darken(self, event):
@@ -118,8 +118,6 @@ class Collapse:
     # ---- the pieces
 
     def _make_controls(self):
-        self.preset = pmui.Select(label="Presets", options=[OWN, *(preset["name"] for preset in PRESETS)], **CHOICE)
-        self.preset.param.watch(lambda event: self._load_preset(event.new), "value")
         self.sentence = sentence_pane()
         self.about = pmui.Typography("", variant="body2", sizing_mode="stretch_width", margin=(4, 10))
         self.error = pmui.Alert("", severity="error", visible=False, sizing_mode="stretch_width", margin=(4, 8))
@@ -128,10 +126,8 @@ class Collapse:
         self.shows = pmui.FlexBox(
             pmui.Typography("See in the curves:", variant="body2", margin=(4, 4, 4, 10), **MIDDLE),
             *[
-                pmui.Button(
-                    label=preset["shows"], on_click=lambda event, name=preset["name"]: self._load_preset(name), **TEXT
-                )
-                for preset in PRESETS
+                pmui.Button(label=preset["shows"], on_click=lambda event, index=index: self.tour.open(index), **TEXT)
+                for index, preset in enumerate(PRESETS)
                 if "shows" in preset
             ],
             align_items="center",
@@ -142,12 +138,9 @@ class Collapse:
         self.key = legend_pane()
         self.computing = Computing(lambda: (self.grid, self.recipes), self._show_job, self._fail)
         self.looking = Looking(self._look)
-        export = pmui.MenuButton(
-            label="Export", icon="download", items=[{"label": "Copy link"}, {"label": "Copy as Python"}], **TEXT
+        self.exports = pmui.FileDownload(
+            label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", **TEXT
         )
-        export.on_click(self._export)
-        table = pmui.FileDownload(label="Rows as CSV", callback=self._csv, filename="variance_collapse.csv", **TEXT)
-        self.exports = pmui.Row(export, table, **MIDDLE)
 
     # ---- what the shell asks
 
@@ -174,6 +167,13 @@ class Collapse:
     def link(self) -> str:
         return self.lecture.to_query(write_link(self.grid, self.axis, self.quantity))
 
+    def open(self, query: dict[str, str]):
+        """Show the grid and the view of a link."""
+        grid, axis, quantity, problems = read_link(Lecture.of_query(query)[1])
+        if problems:
+            pn.state.notifications.warning(" ".join(problems))
+        self._take(grid, axis, quantity)
+
     # ---- from the user
 
     def _refuse(self, problems: list[str]):
@@ -187,9 +187,10 @@ class Collapse:
             view = {"axis": self.axis, "quantity": self.quantity, **view}
             self._take(self.grid, view["axis"], view["quantity"])
 
-    def _load_preset(self, name: str):
-        if not self.quiet and name != OWN:
-            self._take(*next(shown for shown, preset in presets().items() if preset["name"] == name))
+    def _go(self, stop: dict) -> list[str]:
+        """Open a stop of the tour."""
+        self._take(*next(shown for shown, preset in presets().items() if preset["name"] == stop["name"]))
+        return []
 
     def _take(self, grid: Grid, axis: str, quantity: str):
         self.grid, self.axis, self.quantity = grid, axis, quantity
@@ -198,11 +199,10 @@ class Collapse:
         self._show_settings()
         self._redraw()
 
-    def _export(self, item):
-        if item["label"] == "Copy link":
-            self.shell.copy_link(self.link())
-        else:
-            self.shell.browser.copy(self.grid.to_python())
+    @property
+    def shares(self) -> dict[str, Callable[[], None]]:
+        """What the bar offers to share."""
+        return {"Copy as Python": lambda: self.shell.browser.copy(self.grid.to_python())}
 
     def _csv(self) -> io.StringIO:
         """Return the rows that are drawn, as a CSV file."""
@@ -218,7 +218,6 @@ class Collapse:
         marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
         self.key.object = legend(*marks, *GREY[QUANTITIES[self.quantity][0]])
         shown = presets().get((self.grid, self.axis, self.quantity))
-        self.preset.value = shown["name"] if shown else OWN
         self.tour.find(PRESETS.index(shown) if shown else -1)
         self.sentence.object = coloured(shown["see"] if shown else "")
         self.about.object = shown["text"] if shown else "" if self.grid.refusal() else PRESS
@@ -280,11 +279,13 @@ class Collapse:
         if "failed" in news and news["failed"][0] is self.requested:
             self._fail(news["failed"][1])
         self.arrived |= "arrived" in news
-        if "resized" in news and self.loaded:
-            self.lecture.show()
         if "found" in news and news["found"][0] is self.requested:
             self.found = news["found"]
         self._draw_found()
+
+    def resized(self):
+        """Fit the lecture to the window, whose height has changed."""
+        self.lecture.show()
 
     def _leave(self):
         """End the sweep and the recording of a closed tab."""

@@ -3,7 +3,6 @@
 from app.pages.collapse.grid import PRESETS
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
-OWN = "Your own settings"
 PRESS = "If points are missing, press the button above to compute them."
 HINT = "Click a point to open its run."
 MARKS = (

@@ -66,7 +66,7 @@ class Controls(TrainingControls):
         if rest:
             self.folds["Advanced"] = Fold("Advanced", *self.pick(rest))
         self.sidebar = [
-            group("Data and network", self.preset, self.ring, self.width, line=False),
+            group("Data and network", self.ring, self.width, line=False),
             group("Methods", self.methods),
             self.repulsion,
             self.space,

@@ -19,6 +19,7 @@ PRESETS = [
     {
         "name": "Different weights, same function",
         "setup": FunctionSetup(),
+        "ask": "Different weights: do they make different functions?",
         "caption": "Between the data w-SVGD is sure of itself. f-SVGD doubts, as NUTS does.",
         "text": "Between the two blobs of data w-SVGD is almost certain. f-SVGD doubts there, as NUTS does (dotted).",
     },
@@ -27,18 +28,21 @@ PRESETS = [
         "setup": FunctionSetup(
             methods=("ensemble", "fsvgd"), handles=GAP, knobs={"target.on_rows": 0, "method.alpha": 5.0}
         ),
+        "ask": "What if curves repel at the diamonds alone?",
         "caption": "f-SVGD's curves open at the diamonds.",
         "text": "Drag the diamonds under f-SVGD. Its curves open where they lie; the ensemble does not see them.",
     },
     {
         "name": "SSGE's prior is too wide",
         "setup": FunctionSetup(methods=("fsvgd",), knobs={"method.prior": "ssge"}),
+        "ask": "How wide is the band with SSGE's prior?",
         "caption": "With SSGE's prior the band is several times too wide.",
         "text": "On the left, the band is several times as wide as the dashed one.",
     },
     {
         "name": "Theory and shortcut: fw-SVGD and h-SVGD",
         "setup": FunctionSetup(methods=("fw", "hybrid"), width=20),
+        "ask": "Can weights keep their prior while functions repel?",
         "caption": "Both repel as functions and keep the prior of weights.",
         "text": "Both repel as functions and keep the prior of weights. Change the Jacobian.",
     },
@@ -49,6 +53,7 @@ PRESETS = [
             methods=("ensemble", "fw"),
             knobs={"method.jacobian": "shortcut", "method.link": "softmax"},
         ),
+        "ask": "Where do ensembles of classifiers doubt?",
         "caption": "Colour is doubt: fw-SVGD has more of it far outside.",
         "text": "Colour is doubt. fw-SVGD has more of it far outside, but most far points get a certain answer.",
     },

@@ -72,7 +72,8 @@ class FunctionSession(Training):
     def _effort(self, method: str) -> int:
         return METHODS[method].facts.interacts + METHODS[method].facts.functions
 
-    def _prepared(self, spec: Spec, setup: FunctionSetup, method: str) -> Stepper:
+    @staticmethod
+    def prepared(spec: Spec, setup: FunctionSetup, method: str) -> Stepper:
         knobs, stepper = setup.knobs_of(method), compile(spec, measure=False)
         state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, 0)
         stepper.look(state, knobs, False)

@@ -16,7 +16,6 @@ from app.server.loop import soon
 from app.stage.choices import REPULSION
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.setup import CAPACITY, Setup
-from app.ui import link
 from app.ui.colours import darken
 from app.ui.groups import group
 from app.ui.knob_widgets import CHIPS, WIDTH
@@ -63,7 +62,7 @@ class Samplers(Live):
     """Page "Samplers"; see `app.contents` for the contract of a page."""
 
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
-    presets = PRESETS["samplers"]
+    presets, views = PRESETS["samplers"], staticmethod(lambda: SamplerView(lambda moments: None))
     marks = {
         "attract": "target's score",
         "repulse": "score of the noise",
@@ -139,16 +138,6 @@ class Samplers(Live):
         if strangers:
             return f"{', '.join(strangers)} is not on this page; allowed: {', '.join(known)}."
         return "" if len(setup.methods) <= MOST else f"This page shows at most {MOST} methods."
-
-    def open(self, query: dict[str, str]):
-        """Show the Setup of a link."""
-        setup, problems = Setup.from_query(link.split(self.look_fields(), query)[1], self.plain)
-        if unfit := self.unfit(setup):
-            setup, problems = self.plain, [*problems, unfit]
-        if problems:
-            pn.state.notifications.warning(" ".join(problems))
-        self.tour.leave()
-        self.session.open(setup)
 
     def chose_methods(self, event):
         if not event.new:

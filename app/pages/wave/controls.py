@@ -94,7 +94,7 @@ class Controls(TrainingControls):
             "Your own data": Fold("Your own data", self.text, self.use, self.file),
         }
         self.sidebar = [
-            group("Network", self.preset, self.two, self.width, line=False),
+            group("Network", self.two, self.width, line=False),
             group("Methods", self.methods),
             self.repulsion,
             *self.folds.values(),

@@ -22,6 +22,7 @@ PRESETS = [
     {
         "name": "Five hidden units, 100 draws",
         "setup": WaveSetup(),
+        "ask": "Between the clusters: which method doubts?",
         "caption": "SVGD's band is narrow between the clusters, SMI's is wide.",
         "text": "Between the clusters SVGD's band is narrow, and SMI's is nearly as wide as NUTS's (dashed). But it "
         "lies lower: SMI's five guides stay with curves that rise late, and most of NUTS's rise early.",
@@ -29,18 +30,21 @@ PRESETS = [
     {
         "name": "A hundred hidden units, 10 draws",
         "setup": WaveSetup(width=100, draws=10),
+        "ask": "What happens with a hundred hidden units?",
         "caption": "With a hundred hidden units SVGD's band closes.",
         "text": "10,301 weights train slowly. See SVGD's band close between the clusters.",
     },
     {
         "name": "Both networks, one below the other",
         "setup": WaveSetup(two=True),
+        "ask": "Five units or a hundred: which doubts more?",
         "caption": "Five hidden units above, a hundred below.",
         "text": "The small network is above the large one. Compare SVGD's bands.",
     },
     {
         "name": "All six methods",
         "setup": WaveSetup(methods=("svgd", "annealed", "smi", "vi", "map", "ensemble")),
+        "ask": "Where does an ensemble's band come from?",
         "caption": "MAP has no band. The ensemble's is the spread of its start.",
         "text": "MAP has no band. The ensemble's is only the spread of its start.",
     },

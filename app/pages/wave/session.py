@@ -55,7 +55,8 @@ class WaveSession(Training):
     def _effort(self, method: str) -> tuple[bool, bool]:
         return effort(method)
 
-    def _prepared(self, spec: Spec, setup: WaveSetup, method: str) -> Stepper:
+    @staticmethod
+    def prepared(spec: Spec, setup: WaveSetup, method: str) -> Stepper:
         knobs, stepper = setup.knobs_of(method), compile(spec, look=False)
         state = stepper.advance(stepper.reset(setup.seed, knobs), knobs, 0)
         evaluate(spec, state.particles, setup, method, 0, 0.0, False)
