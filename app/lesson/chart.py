@@ -20,6 +20,7 @@ from bokeh.plotting import figure
 from app.lesson.bokeh_update import remember, take_over
 from app.lesson.output import Output
 from app.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
+from app.ui.browser import Arrival
 from app.ui.colours import SPARE, darken, dress
 from app.ui.knob_widgets import LARGE
 from app.ui.text import BUSY
@@ -71,7 +72,7 @@ class Chart(Output):
             ]
         )
         self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
-        self.newest: tuple[Model | None, str] | None = None  # drawn but not shown yet, with the problem
+        self.newest: tuple[Model | None, str, int] | None = None  # drawn but not shown yet, with the problem and unit
         self.request()
 
     def request(self) -> None:
@@ -93,9 +94,10 @@ class Chart(Output):
                     self.drawing = False
                     self.lock.notify_all()
                     break
+            unit = self.unit
             try:
                 with background_work(lambda: self.closed or STOPPING.is_set()):
-                    figure, self.problem = rendered(self.draw(**values), self.equal, self.unit, self.height), ""
+                    figure, self.problem = rendered(self.draw(**values), self.equal, unit, self.height), ""
             except Cancelled:
                 continue
             except Exception as error:
@@ -104,7 +106,7 @@ class Chart(Output):
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             with self.lock:
-                self.newest = figure, self.problem
+                self.newest = figure, self.problem, unit
             UI_THROTTLE.run(self.host.later, self.show)
         UI_THROTTLE.run(self.host.later, self.idle)
 
@@ -114,13 +116,14 @@ class Chart(Output):
             newest, self.newest = self.newest, None
         if newest is None or self.closed:
             return
-        figure, problem = newest
+        figure, problem, unit = newest
         if figure is not None:
             paint(figure, self.dark)
-            alike = len(self.figure) and self.shown_at == self.unit  # a pane keeps the height that it had at first
+            alike = len(self.figure) and self.shown_at == unit  # a pane keeps the height that it had at first
             if not (alike and take_over(self.figure[0].object, figure)):
-                self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width")]
-            self.shown_at = self.unit
+                there = [Arrival(lambda: resize(figure, unit))] * (unit > 1)
+                self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width"), *there]
+            self.shown_at = unit
         self.said.param.update(object=problem, visible=bool(problem))
 
     def idle(self) -> None:
@@ -131,7 +134,7 @@ class Chart(Output):
 
     def darken(self, on: bool) -> None:
         self.dark = on
-        for pane in self.figure:
+        for pane in self.figure[:1]:
             paint(pane.object, on)
 
     def enlarge(self, on: bool, height: int) -> None:
@@ -224,6 +227,13 @@ def rendered(drawn: Any, equal: bool = False, unit: int = 1, height: int = HEIGH
         drawn.sizing_mode = "stretch_width"
     remember(drawn)
     return drawn
+
+
+def resize(drawn: Model, unit: int) -> None:
+    """Give the texts of a figure that a browser has their sizes again: the theme of the page has its own."""
+    for plot in drawn.select({"type": figure}):
+        dress(plot, 1)
+        dress(plot, unit)
 
 
 def enlarge(plot: Plot, unit: int) -> None:

@@ -67,6 +67,7 @@ class LiveStage(Output):
                 button.param.update(size="small", variant="outlined" if button is self.play else "text")
             else:
                 button.stylesheets = [BORDER]
+        self.buttons = {button: button.width for button in (self.play, *others)}
         self.onward = pn.pane.HTML("", margin=(10, 8))
         self.knobs = self.dials = {name: widget(all_knobs()[name], self.on_knob, kit) for name in sliders}
         for made in self.knobs.values():
@@ -102,6 +103,9 @@ class LiveStage(Output):
         self.stage.lecture = on
         for made in self.knobs.values():
             made.sx = LARGE if on else {}
+        for button, width in self.buttons.items():
+            button.param.update(sx=LARGE if on else {}, width=2 * width if on else width)
+        self.onward.visible = not on
 
     def light(self, force: str) -> None:
         self.stage.lit = force

@@ -28,7 +28,9 @@ class Output(pn.Column):
         self.host = current_host()
         self.markdown = ""
         self.dials: dict[str, Any] = {}
-        super().__init__(*objects, **{"sizing_mode": "stretch_width", "margin": 0, **params})
+        # Without these styles Panel gives a column the height of the one figure in it, and what is beside it overlaps.
+        styles = {"flex": "0 0 auto", "height": "auto"}
+        super().__init__(*objects, **{"sizing_mode": "stretch_width", "margin": 0, "styles": styles, **params})
         self.host.outputs.append(self)
 
     def servable(self, *arguments, **keywords):

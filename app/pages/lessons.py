@@ -81,6 +81,12 @@ class Lessons:
         self.screens: dict[int, pn.Column] = {}  # idea -> what it shows
         talks, query, unread = Lecture.of_query(query)
         self.lecture = Lecture(shell, self.step, self.enlarge, on=talks)
+        self.lecture.only += [
+            pmui.IconButton(
+                icon=f"chevron_{side}", on_click=lambda event, by=by: shell.forth(by), visible=False, **about
+            )
+            for side, by, about in (("left", -1, {"description": "Back"}), ("right", 1, {"description": "Next"}))
+        ]
         self.reader = Reader(lambda key: self.step(1 if key == "next" else -1))
         self.contents = Text(html="", go=shell.go, stylesheets=[CSS], margin=(4, 8), sizing_mode="stretch_width")
         self.place, self.foot = Text(html="", **COLUMN), Text(html="", stylesheets=[CSS], **COLUMN)
@@ -102,7 +108,7 @@ class Lessons:
         self.main = [
             pn.Column(
                 self.reader,
-                pn.Row(pn.Spacer(sizing_mode="stretch_width"), self.lecture.leave, height=0, margin=0),
+                pn.Row(pn.Spacer(sizing_mode="stretch_width"), *self.lecture.only, height=0, margin=0),
                 self.body,
                 bar,
                 sizing_mode="stretch_width",

@@ -129,6 +129,7 @@ function drawSomeArrows(ctx, map, rows, col, scale, color, open, also, least, be
   ctx.globalAlpha = 1;
 }
 
+// line: colour of the rims, or "" for none.
 function drawDots(ctx, map, rows, radius, fill, line) {
   ctx.beginPath();
   for (let i = 0; i < rows.length; i += ROW) {
@@ -137,8 +138,10 @@ function drawDots(ctx, map, rows, radius, fill, line) {
     ctx.ellipse(x, y, radius, radius, 0, 0, 2 * Math.PI);
   }
   ctx.fillStyle = fill;
+  ctx.globalAlpha = line ? 1 : 0.8;
   ctx.fill();
-  if (rows.length > CROWD * ROW) return;  // the rims would cover the dots
+  ctx.globalAlpha = 1;
+  if (!line) return;
   ctx.strokeStyle = line;
   ctx.lineWidth = 1.2 * unit;
   ctx.stroke();
@@ -195,7 +198,7 @@ function outside({extent: [x0, x1, y0, y1]}, rows) {
 // One panel over its background. rows, forces: what is drawn of its particles, and their arrows. look: theme, family, show,
 // hover (particle index or -1), lit ("attract", "repulse" or ""), bars (a scale bar in it).
 function drawPanel(ctx, card, panel, {rows, forces}, look) {
-  const {color, trail, note, background: {map, scale, scene}} = card, {theme, family, show, hover} = look;
+  const {color, trail, note, background: {map, scale, scene}} = card, {theme, family, show} = look;
   const {edges: {left, right, bottom, top}} = map;
   ctx.fillStyle = theme.muted;
   ctx.font = textOf(15, family);
@@ -204,15 +207,31 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
   if (note || !panel) return;
   ctx.save();
   clipPlot(ctx, map);
-  const arrows = show.attract || show.repulse || show.sum, lit = name => look.lit ? look.lit === name ? 1 : -1 : 0;
   if (show.draws && scene.draws) drawGhosts(ctx, map, scene.draws, theme.muted);
   if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color);
+  drawParticles(ctx, card, panel, map, rows, forces, look);
+  ctx.restore();
+  if (!scene.curve) drawLens(ctx, card, map, rows, look, (ctx, map) => drawParticles(ctx, card, panel, map, rows, forces, look));
+  const away = outside(map, rows);
+  if (away) {
+    ctx.fillStyle = theme.ink;
+    ctx.textAlign = "right";
+    ctx.font = textOf(13, family, 600);
+    ctx.fillText(`${away} of ${panel.count} outside`, map.w - right - 8, map.h - bottom - 26);
+  }
+  if (look.bars && (show.attract || show.repulse || show.sum) && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
+}
+
+// The particles of a panel, with all that belongs to each.
+function drawParticles(ctx, card, panel, map, rows, forces, look) {
+  const {color, background: {scale, scene}} = card, {theme, show, hover} = look;
+  const lit = name => look.lit ? look.lit === name ? 1 : -1 : 0;
   if (show.guides && panel.hasScale) {
     if (scene.curve) {
       drawBells(ctx, map, rows, scene.area, color);
     } else {
       drawGuides(ctx, map, rows, color);
-      if (panel.count > FEW) drawMixture(ctx, map, card, rows, color);
+      if (panel.count > FEW && !map.lens) drawMixture(ctx, map, card, rows, color);
     }
   }
   if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
@@ -221,19 +240,10 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
   if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true, 0, lit("repulse"));
   if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
   const radius = unit * (panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4.5);
-  drawDots(ctx, map, rows, radius, color, theme.paper);
+  drawDots(ctx, map, rows, radius, color, isCrowded(map, rows, radius) ? "" : theme.paper);
   if (hover >= 0 && hover < panel.count) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 1.5 * radius, theme.ink, theme.paper);
   }
-  ctx.restore();
-  const away = outside(map, rows);
-  if (away) {
-    ctx.fillStyle = theme.ink;
-    ctx.textAlign = "right";
-    ctx.font = textOf(13, family, 600);
-    ctx.fillText(`${away} of ${panel.count} outside`, map.w - right - 8, map.h - bottom - 26);
-  }
-  if (look.bars && arrows && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
 }
 
 // What stands over a panel in an export: its colour, its title, how many particles it has and its step.

@@ -76,7 +76,7 @@ class Live:
         self.shell = shell
         self.quiet = False  # True while the program sets widgets: their events are then not the user's
         self.step, self.rate = 0, 0.0
-        self.transport = Transport(lambda: self.session, self.on_knob, self.toggle)
+        self.transport = Transport(lambda: self.session, self.on_knob, self.toggle, lambda dim: self.chosen(dim=dim))
         self.stage = Stage(
             on_message=self.on_message,
             dark=shell.frame.dark_theme,

@@ -36,7 +36,7 @@ export function render({model, el}) {
   const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
   const theme = () => THEMES[dark() ? "dark" : "light"];
   const edges = () => model.lecture ? BARE : PLOT;
-  const look = () => ({theme: theme(), family, hover, lit: pointed || model.lit, bars: backgrounds.length > 1,
+  const look = () => ({theme: theme(), family, hover, lit: pointed || model.lit, lecture: model.lecture, bars: backgrounds.length > 1,
     show: {...model.show, trails: model.show.trails && !calm.matches}});
 
   function buildCards() {

@@ -13,7 +13,17 @@ from app.server.messages import CheckedMessages, flag, number, one_of, point, wh
 from app.ui.theme import script, variables
 
 HERE = Path(__file__).parent
-SCRIPTS = ("svg.js", "draw.js", "background.js", "mixture.js", "cards.js", "frames.js", "input.js", "stage.js")
+SCRIPTS = (
+    "svg.js",
+    "draw.js",
+    "lens.js",
+    "background.js",
+    "mixture.js",
+    "cards.js",
+    "frames.js",
+    "input.js",
+    "stage.js",
+)
 LIGHT, DARK = f".stage {{ {variables('light')} }}", f".stage.dark {{ {variables('dark')} }}"
 CSS = " ".join([LIGHT, DARK, (HERE / "stage.css").read_text(encoding="utf-8")])
 

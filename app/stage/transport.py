@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 
 from app.stage.setup import CAPACITY, all_knobs
 from app.ui.knob_widgets import LARGE, set_value, widget
-from stein_core import Knob
+from stein_core import TARGETS, Knob
 
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 QUIET = {"variant": "text", "margin": (4, 2), "height": 40}
@@ -30,7 +30,9 @@ ON_PHONE = ["@media (min-width: 601px) { :host(:not(.large)) { display: none } }
 STICKY = """@media (max-width: 600px) {
   :host { position: sticky; bottom: 0; z-index: 3; background: var(--mui-palette-background-default, Canvas) }
 }"""
-LECTURE_KNOBS = ("method.alpha", "method.particles")
+ROW = {"sx": LARGE, "margin": (0, 24), "styles": {"flex": "1 1 160px", "max-width": "400px"}}
+DIMS = (1, 2, 5, 10, 20, 50, 100)  # of a lecture
+LECTURE_KNOBS = ("method.alpha", "method.particles", "kernel.name")
 
 
 def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
@@ -42,7 +44,7 @@ def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
     """
     made = {name: widget(known[name], on_knob) for name in LECTURE_KNOBS}
     for each in made.values():
-        each.param.update(visible=False, sx=LARGE, margin=(0, 24), styles={"flex": "1 1 200px", "max-width": "460px"})
+        each.param.update(visible=False, **ROW)
     return made
 
 
@@ -53,13 +55,14 @@ class Transport:
         session: () -> the Session.
         on_knob: on_knob(name, value) is called for a knob that was moved here.
         toggle: plays or pauses.
+        on_dim: on_dim(dimension) is called for another dimension of the target.
 
     Attributes:
         row: the component.
         quiet: True while the program sets widgets.
     """
 
-    def __init__(self, session: Callable, on_knob: Callable, toggle: Callable):
+    def __init__(self, session: Callable, on_knob: Callable, toggle: Callable, on_dim: Callable[[int], None]):
         self.session, self.quiet = session, False
         button = {"size": "small", **QUIET}
         self.play = pmui.Button(
@@ -93,11 +96,14 @@ class Transport:
         self.knobs = lecture_knobs(all_knobs(), on_knob)
         self.alpha = self.knobs["method.alpha"]
         self.alpha.stylesheets = ON_PHONE
+        self.dim = pmui.Select(label="dimension", options=[2], value=2, visible=False, **ROW)
+        self.dim.param.watch(lambda event: self.quiet or on_dim(event.new), "value")
+        self.dims: list[int] = []
         self.used: set[str] = set(LECTURE_KNOBS)
         self.large = False
         self.plain = (self.reset, self.back, self.step, self.rewind, self.speed)
         self.row = pn.FlexBox(
-            self.reset, self.back, self.play, self.step, self.rewind, self.speed, *self.knobs.values(),
+            self.reset, self.back, self.play, self.step, self.rewind, self.speed, *self.knobs.values(), self.dim,
             align_items="center", justify_content="center", sizing_mode="stretch_width", margin=0,
             stylesheets=[STICKY],
         )  # fmt: skip
@@ -115,6 +121,7 @@ class Transport:
             made.visible = (self.large or made is self.alpha) and name in self.used
             made.sx = LARGE if self.large else {}
         self.alpha.css_classes = ["large"] * self.large
+        self.dim.visible = self.large and len(self.dims) > 1
 
     def faster(self, by: int) -> None:
         """Go to the next speed (1), or to the one before (-1)."""
@@ -135,6 +142,12 @@ class Transport:
         if "setup" in news:
             setup = news["setup"]
             self.used = {name for method in setup.methods for name in setup.spec(method, CAPACITY).knobs()}
+            facts, here = TARGETS[setup.target].facts, setup.spec(setup.methods[0], CAPACITY).dim
+            ends = facts.dims if facts.dim_of is None else (here, here)
+            self.dims = sorted(
+                {here, *(d for d in DIMS if ends[0] <= d <= ends[1] and not (d - here) % facts.dim_step)}
+            )
+            self.dim.param.update(options=self.dims, value=here)
             self._show_knobs()
         for name, made in self.knobs.items():
             knob = all_knobs()[name]

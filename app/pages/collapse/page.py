@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import panel as pn
@@ -12,6 +13,7 @@ import panel_material_ui as pmui
 
 from app.pages.collapse.chart import Chart
 from app.pages.collapse.computing import Computing
+from app.pages.collapse.dials import Dials
 from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
 from app.pages.collapse.laws import curves_of, laws_of
 from app.pages.collapse.looking import Looking
@@ -32,7 +34,7 @@ from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from stein_core.sweep.keys import is_complete
 
 WIDE = {"sizing_mode": "stretch_width"}
-ABOVE = 112  # pixels of a lecture over the chart: a caption of two lines
+AROUND = 200  # pixels of a lecture around the chart: a caption of two lines and the controls
 
 
 class Collapse:
@@ -73,7 +75,8 @@ class Collapse:
         held = [*self.panes.values()]
         self.tour = Tour(STOPS, self._go, lambda on: [hide(pane, on) for pane in held], shell.forth)
         self.lecture = Lecture(shell, self.tour.move, self._enlarge, self.tour.lecture, on=talks)
-        self.lecture.only.append(self.tour.text)
+        self.dials = Dials(lambda **change: self._take(replace(self.grid, **change), self.axis, self.quantity))
+        self.lecture.only += [self.tour.text, self.dials.row]
         self.tour.text.visible = False
         rest = pmui.Column(
             self.key,
@@ -94,6 +97,7 @@ class Collapse:
                 self.tour.row(self.sentence, self.lecture.leave),
                 self.looking.panel,
                 *self.panes.values(),
+                self.dials.row,
                 rest,
                 Arrival(lambda: self.post({"arrived": True})),
                 sizing_mode="stretch_width",
@@ -107,7 +111,7 @@ class Collapse:
 
     def _enlarge(self, on: bool):
         for chart in self.charts.values():
-            chart.enlarge(on, self.shell.height_of_window - ABOVE)
+            chart.enlarge(on, self.shell.height_of_window - AROUND)
         self._draw()
 
     def _darken(self, event):
@@ -214,6 +218,7 @@ class Collapse:
         """Set the widgets to the grid and the view, without taking that for the user's choice."""
         self.quiet = True
         self.settings.show(self.grid)
+        self.dials.show(self.grid)
         self.looking.show(self.quantity, self.axis)
         marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
         self.key.object = legend(*marks, *GREY[QUANTITIES[self.quantity][0]])
