@@ -28,6 +28,8 @@ from app.ui.theme import TOKENS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
+AROUND = 300  # pixels of a lecture beside a figure: its question, its controls and its caption
+FOOT = 470  # the same of a lesson, with its text and the bar below
 DRAWERS = Threads(16, "chart")  # most of them yield while pages play
 IDLE = '<div style="height: 3px"></div>'
 
@@ -52,7 +54,7 @@ class Chart(Output):
         super().__init__()
         self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
         self.unit, self.height = 1, HEIGHT
-        self.shown_at = 1  # unit of the figure on screen
+        self.shown_at = (1, HEIGHT)  # unit and height of the figure on screen
         self.controls = self.dials = {
             name: control(name, values, self.host.jupyter) for name, values in controls.items()
         }
@@ -72,7 +74,7 @@ class Chart(Output):
             ]
         )
         self.lock, self.wanted, self.drawing, self.closed = threading.Condition(), None, False, False
-        self.newest: tuple[Model | None, str, int] | None = None  # drawn but not shown yet, with the problem and unit
+        self.newest: tuple | None = None  # drawn but not shown yet: figure, problem, unit and height
         self.request()
 
     def request(self) -> None:
@@ -94,10 +96,10 @@ class Chart(Output):
                     self.drawing = False
                     self.lock.notify_all()
                     break
-            unit = self.unit
+            size = self.unit, self.height
             try:
                 with background_work(lambda: self.closed or STOPPING.is_set()):
-                    figure, self.problem = rendered(self.draw(**values), self.equal, unit, self.height), ""
+                    figure, self.problem = rendered(self.draw(**values), self.equal, *size), ""
             except Cancelled:
                 continue
             except Exception as error:
@@ -106,7 +108,7 @@ class Chart(Output):
                 log.warning("chart", exc_info=error)
                 figure, self.problem = None, f"{type(error).__name__}: {error}"
             with self.lock:
-                self.newest = figure, self.problem, unit
+                self.newest = figure, self.problem, size
             UI_THROTTLE.run(self.host.later, self.show)
         UI_THROTTLE.run(self.host.later, self.idle)
 
@@ -116,14 +118,14 @@ class Chart(Output):
             newest, self.newest = self.newest, None
         if newest is None or self.closed:
             return
-        figure, problem, unit = newest
+        figure, problem, size = newest
         if figure is not None:
             paint(figure, self.dark)
-            alike = len(self.figure) and self.shown_at == unit  # a pane keeps the height that it had at first
+            alike = len(self.figure) and self.shown_at == size  # a pane keeps the height that it had at first
             if not (alike and take_over(self.figure[0].object, figure)):
-                there = [Arrival(lambda: resize(figure, unit))] * (unit > 1)
+                there = [Arrival(lambda: resize(figure, size[0]))] * (size[0] > 1)
                 self.figure[:] = [pn.pane.Bokeh(figure, sizing_mode="stretch_width"), *there]
-            self.shown_at = unit
+            self.shown_at = size
         self.said.param.update(object=problem, visible=bool(problem))
 
     def idle(self) -> None:
@@ -138,9 +140,9 @@ class Chart(Output):
             paint(pane.object, on)
 
     def enlarge(self, on: bool, height: int) -> None:
-        unit = 2 if on else 1
-        if unit != self.unit:
-            self.unit, self.height = unit, height if on else HEIGHT
+        size = (2, max(240, height - AROUND)) if on else (1, min(HEIGHT, max(220, height - FOOT)))
+        if size != (self.unit, self.height):
+            self.unit, self.height = size
             for made in self.controls.values():
                 if not self.host.jupyter:
                     made.sx = LARGE if on else {}

@@ -61,10 +61,10 @@ class Output(pn.Column):
         """Bring the arrows of "attract" or "repulse" forward, or with "" show all alike."""
 
     def enlarge(self, on: bool, height: int) -> None:
-        """Use text and lines of twice the size, for a lecture, or not.
+        """Use text and lines of twice the size, for a lecture, or not; and fit the window.
 
         Args:
-            height: pixels that its picture may have.
+            height: pixels of the window.
         """
 
     def close(self) -> None:

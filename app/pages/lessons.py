@@ -37,7 +37,6 @@ BAR = {
 HELP = "<small><b>→</b> next idea, <b>←</b> the one before, <b>P</b> lecture.</small>"
 LARGE = """:host { --lesson-size: 24px; --lesson-head: 40px; --lesson-wide: 1200px; --lesson-formula: 1.25; }
 :host(.seen) { --lesson-prose: none; }"""  # of a lecture; with a figure, the text is what the speaker says
-FOOT = 300  # pixels of a lecture beside a figure: its question, its controls and its caption
 
 
 @dataclass(frozen=True)
@@ -157,12 +156,16 @@ class Lessons:
         at = At(self.lesson.key, self.shown + 1)
         return self.lecture.to_query(link.write(LINK, at, at))
 
+    def resized(self):
+        """Fit the figures to the window, whose height has changed."""
+        self.enlarge(self.lecture.on)
+
     def enlarge(self, on: bool):
         """Show the question, the figure and the formula alone, with text of twice the size; or all of an idea."""
         self.reader.lecture = on
         self.body.stylesheets = [LARGE] * on
         for _, output in self.outputs():
-            output.enlarge(on, self.shell.height_of_window - FOOT)
+            output.enlarge(on, self.shell.height_of_window)
         self.tell()
 
     # ---- the way through a lesson
@@ -283,7 +286,7 @@ class Lessons:
             self.results[index] = result
             if isinstance(output := result.shown, Output):
                 output.darken(self.shell.frame.dark_theme)
-                output.enlarge(self.lecture.on, self.shell.height_of_window - FOOT)
+                output.enlarge(self.lecture.on, self.shell.height_of_window)
                 idea = idea_at(self.lesson, index + 1)
                 for control in output.dials.values():
                     control.param.watch(lambda event: self.show_dials(idea), "value")

@@ -8,6 +8,7 @@ import panel_material_ui as pmui
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.scene import SideBySide
 from app.stage.setup import PANELS, Setup
+from app.ui.groups import dots
 from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS
 
@@ -33,6 +34,7 @@ class Particles(Live):
             label=f"Methods (1 to {PANELS})",
             options={e.label: e.name for e in METHODS.entries() if not e.facts.functions},
             max_items=PANELS,
+            solid=False,
             sx=CHIPS,
             **WIDTH,
         )
@@ -66,4 +68,4 @@ class Particles(Live):
 
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
-        self.methods.value = list(setup.methods)
+        self.methods.param.update(value=list(setup.methods), sx=dots(setup.methods))

@@ -1,5 +1,5 @@
 // A lens: a cloud that is narrower than a tenth of its panel is shown again, larger, in an empty corner of it.
-const LENS = {within: 0.1, until: 0.12, share: 0.36, times: 3, air: 10};  // of the panel; how large; pixels to its edge
+const LENS = {least: 5, within: 0.1, until: 0.12, share: 0.36, times: 3, air: 10};  // particles; of the panel; how large; pixels to its edge
 
 // The box around the particles in pixels, with two sds of each guide: [x0, x1, y0, y1].
 function boxOf(map, rows) {
@@ -15,7 +15,7 @@ function boxOf(map, rows) {
 function lensOf(card, map, rows, lecture) {
   const {edges: {left, right, top, bottom}} = map, w = map.w - left - right, h = map.h - top - bottom, side = Math.min(w, h);
   const [x0, x1, y0, y1] = boxOf(map, rows), span = Math.max(x1 - x0, y1 - y0);
-  card.lens = rows.length > ROW && span < side * (card.lens ? LENS.until : LENS.within);
+  card.lens = rows.length >= LENS.least * ROW && span < side * (card.lens ? LENS.until : LENS.within);
   if (!card.lens) return null;
   const x = (x0 + x1) / 2, y = (y0 + y1) / 2, size = LENS.share * side, far = size + LENS.air + span;
   const ends = {left: left + LENS.air, right: map.w - right - LENS.air - size, top: top + LENS.air, bottom: map.h - bottom - LENS.air - size};

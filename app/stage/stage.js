@@ -49,7 +49,8 @@ export function render({model, el}) {
 
   function rebuild() {
     const {scene} = model;
-    if (!scene.cards) return blank();
+    if (!scene.cards) return blank(), reserve();
+    deck.style.minHeight = "";
     const newKey = JSON.stringify([scene.cards, scene.backgrounds.map(b => [b.extent, b.labels])]);
     [root, slot()].forEach(node => node?.classList.remove("blank"));
     if (newKey !== key) buildCards();
@@ -68,9 +69,16 @@ export function render({model, el}) {
     cards.forEach(blankCard);
   }
 
+  // Before the first scene, the place of the panels: nothing below them moves when they come.
+  function reserve() {
+    deck.style.minHeight = cards.length || model.embedded ? "" : `${heightOf(innerHeight, 1) + 80}px`;
+  }
+
   // How high a panel is: all of the page is in view, if the window allows.
   function heightOf(w, columns) {
-    if (model.embedded && !model.lecture) return Math.min(w * 1.1, Math.max(220, innerHeight * 0.26));  // its numbers are above the foot
+    if (model.embedded && !model.lecture) {  // its numbers are above the foot, or beside it
+      return Math.min(w * 1.1, Math.max(220, innerHeight * (root.classList.contains("single") ? 0.38 : 0.26)));
+    }
     if (columns < cards.length) return Math.min(w, innerHeight * 0.55);
     if (model.lecture) return Math.max(220, innerHeight - root.getBoundingClientRect().top - (model.embedded ? 110 : 172));
     above ??= root.getBoundingClientRect().top;
@@ -84,13 +92,15 @@ export function render({model, el}) {
     unit = model.lecture ? 2 : 1;
     const columns = root.clientWidth < 260 * cards.length ? 1 : cards.length;
     const width = Math.floor((root.clientWidth - GAP * (columns - 1)) / columns);  // whole pixels: a card between two is blurred
-    deck.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
+    const single = cards.length === 1 && model.embedded && !model.lecture && width > 560;  // its numbers stand beside it
+    deck.style.gridTemplateColumns = single ? `${Math.round(0.7 * width)}px 1fr` : `repeat(${columns}, ${width}px)`;
+    root.classList.toggle("single", single);
     root.classList.toggle("narrow", columns < cards.length);
     const home = columns === cards.length && !model.lecture && slot() || deck;
     home.style.gridTemplateColumns = deck.style.gridTemplateColumns;
     cards.forEach(({node, outs}, i) => {
       node.style.gridArea = columns < cards.length ? `${2 * i + 1} / 1` : `1 / ${i + 1}`;
-      outs.style.gridArea = columns < cards.length ? `${2 * i + 2} / 1` : `${home === deck && !model.lecture ? 2 : 1} / ${i + 1}`;
+      outs.style.gridArea = single ? "1 / 2" : columns < cards.length ? `${2 * i + 2} / 1` : `${home === deck && !model.lecture ? 2 : 1} / ${i + 1}`;
       if (outs.parentNode !== home) home.append(outs);
     });
     slot()?.classList.toggle("lecture", model.lecture);

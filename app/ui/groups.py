@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import panel as pn
 import panel_material_ui as pmui
@@ -63,19 +64,46 @@ CHOOSE = {
 }
 
 
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">{}</svg>'
+SHAPES = {  # of Bokeh's markers in a box of 12
+    "circle": "M1 6a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z",
+    "square": "M1.5 1.5H10.5V10.5H1.5Z",
+    "diamond": "M6 0L11 6L6 12L1 6Z",
+    "triangle": "M6 1L11.5 11H0.5Z",
+    "inverted": "M6 11L11.5 1H0.5Z",
+    "hex": "M6 0.5L11 3.3V8.7L6 11.5L1 8.7V3.3Z",
+    "star": "M6 0.3L7.5 4.4L11.8 4.6L8.4 7.3L9.6 11.5L6 9L2.4 11.5L3.6 7.3L0.2 4.6L4.5 4.4Z",
+    "plus": "M4.5 1H7.5V4.5H11V7.5H7.5V11H4.5V7.5H1V4.5H4.5Z",
+    "cross": "M6 1V11M1 6H11",
+    "x": "M2 2L10 10M10 2L2 10",
+    "dash": "M1 6H11",
+    "y": "M6 6V11.5M6 6L1.5 1.5M6 6L10.5 1.5",
+    "asterisk": "M6 1V11M1.7 3.5L10.3 8.5M10.3 3.5L1.7 8.5",
+}
 CHIPS = {"& .MuiChip-root": {"borderColor": "var(--mui-palette-edge-main)"}}
 
 
+def masks(marker: str) -> str:
+    """Return a marker of Bokeh's as a CSS mask, 12 pixels wide."""
+    base, _, inner = marker.partition("_")
+    path = SHAPES.get(base, SHAPES["circle"])
+    hole = '<circle cx="6" cy="6" r="1.7" fill="black"/>' * bool(inner)
+    line = base in ("x", "cross", "asterisk", "dash", "y")
+    paint = 'fill="none" stroke="white" stroke-width="2.2"' if line else 'fill="white"'
+    drawn = f'<mask id="m"><path d="{path}" {paint}/>{hole}</mask><rect width="12" height="12" mask="url(#m)"/>'
+    return f'url("data:image/svg+xml,{quote(SVG.format(drawn))}") center / 12px no-repeat'
+
+
 def dots(methods: Sequence[str]) -> dict:
-    """Return the style of a choice of several methods: a dot in the method's colour on each chip.
+    """Return the style of a choice of several methods: the method's marker in its colour on each chip.
 
     Args:
         methods: the chosen ones, in order.
     """
     style = {"& .MuiChip-root": {**CHIPS["& .MuiChip-root"], "paddingLeft": "8px"}}
-    shape = {"content": '""', "width": "9px", "height": "9px", "borderRadius": "5px"}
+    shape = {"content": '""', "width": "12px", "height": "12px"}
     for i, look in enumerate(looks_of(methods), 1):
-        fill = {"background": f"light-dark({look.colour}, {look.dark})"}
+        fill = {"background": f"light-dark({look.colour}, {look.dark})", "mask": masks(look.marker)}
         style[f"& .MuiChip-root:nth-of-type({i})::before"] = {**shape, **fill}
     return style
 

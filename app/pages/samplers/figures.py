@@ -21,6 +21,7 @@ KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis
 DASHES = {"loss": "solid", "distance": "dashed", "mmd": "dotted"}
 NAMES = {"loss": "loss (at the bottom: 0 or less)", "distance": "sliced W₂", "mmd": "MMD"}
+SIDES = {1: "left", 2: "right"}  # two modes
 LINE_ENDS = 3.0  # of the plane of z
 
 
@@ -39,7 +40,7 @@ class Course:
         self.source = ColumnDataSource({name: [] for name in ("xs", "ys", "colour", "dash", "label")})
         self.floor = ColumnDataSource({"x": [], "y": []})
         made = figure(
-            height=330, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
+            height=300, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
             toolbar_location="above", x_axis_label="step", title="Loss, and distances to exact draws",
             y_range=Range1d(LEAST / 2, 10.0), x_range=Range1d(0, 100),
         )  # fmt: skip
@@ -97,7 +98,7 @@ class Masses:
         self.bars = ColumnDataSource({name: [] for name in ("x", "top", "colour", "width")})
         self.ticks = ColumnDataSource({name: [] for name in ("x0", "x1", "y")})
         made = figure(
-            height=280, sizing_mode="stretch_width", x_range=Range1d(0.4, 2.6),
+            height=220, sizing_mode="stretch_width", x_range=Range1d(0.4, 2.6),
             y_range=Range1d(0, 1.02), tools="save", toolbar_location=None,
             x_axis_label="mode, from left to right", title="Share of the mass in each mode (tick: exact)",
         )  # fmt: skip
@@ -105,6 +106,7 @@ class Masses:
         made.vbar("x", "width", "top", source=self.bars, fill_color=colour, line_color=None, fill_alpha=0.75)
         made.segment("x0", "y", "x1", "y", source=self.ticks, line_color=GREY, line_width=4)
         made.xaxis.ticker = list(range(1, 9))
+        made.xaxis.major_label_overrides = SIDES
         made.xgrid.visible = False
         self.figure = dressed(made, dark)
 
@@ -120,7 +122,9 @@ class Masses:
                 for key, value in zip(bars, (place, float(share), look.colour, 0.9 * width)):
                     bars[key].append(value)
         self.bars.data = bars
-        self.figure.x_range.end = max((len(one.mass) for one in known), default=2) + 0.6
+        count = max((len(one.mass) for one in known), default=2)
+        self.figure.x_range.end = count + 0.6
+        self.figure.xaxis.major_label_overrides = SIDES if count == 2 else {}
         self.figure.y_range.end = min(1.02, 1.5 * max(bars["top"], default=1.0))
         truth = next((one.truth for one in known if one.truth is not None), [])
         at = np.arange(1, len(truth) + 1)

@@ -17,7 +17,7 @@ from app.stage.choices import REPULSION
 from app.stage.live_page import KEYS, PRESETS, Live
 from app.stage.setup import CAPACITY, Setup
 from app.ui.colours import darken
-from app.ui.groups import group
+from app.ui.groups import dots, group
 from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS, TARGETS
 from stein_core.contract.spec import target_at
@@ -75,7 +75,7 @@ class Samplers(Live):
 
     def __init__(self, shell, query: dict[str, str]):
         self.methods = pmui.MultiChoice(
-            label=f"Methods (1 to {MOST})", options=offered(), max_items=MOST, sx=CHIPS, **WIDTH
+            label=f"Methods (1 to {MOST})", options=offered(), max_items=MOST, solid=False, sx=CHIPS, **WIDTH
         )
         self.methods.param.watch(self.chose_methods, "value")
         dark = shell.frame.dark_theme
@@ -91,13 +91,14 @@ class Samplers(Live):
         pane = partial(pn.pane.Bokeh, margin=(4, 4))
         self.plane = pane(self.latent.figure)
         self.below = pn.Column(
-            pane(self.course.figure),
             pane(self.masses.figure),
+            pane(self.course.figure),
             self.plane,
-            stylesheets=grid(330),
+            stylesheets=grid(300),
             sizing_mode="stretch_width",
         )
-        figures = pn.Column(self.below, self.rungs, sizing_mode="stretch_width", margin=0)
+        figures = pn.Column(self.below, self.rungs, styles={"flex": "2 1 320px"}, margin=0)
+        live = pn.Column(self.stage, self.transport.row, styles={"flex": "3 1 480px"}, margin=0)
         foot = [
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
@@ -107,9 +108,7 @@ class Samplers(Live):
             pmui.Column(
                 *self.warnings,
                 *self.top(),
-                self.stage,
-                self.transport.row,
-                figures,
+                pn.FlexBox(live, figures, sizing_mode="stretch_width", align_items="flex-start", gap="12px"),
                 self.read_outs,
                 *foot,
                 sizing_mode="stretch_width",
@@ -166,7 +165,7 @@ class Samplers(Live):
 
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
-        self.methods.value = list(setup.methods)
+        self.methods.param.update(value=list(setup.methods), sx=dots(setup.methods))
         points = any(not METHODS[name].facts.sampler for name in setup.methods)
         for name in UNREAD:
             self.choices.knobs[name].visible = points and name.startswith("init.")
