@@ -12,6 +12,7 @@ import panel_material_ui as pmui
 from app.lesson.output import Output
 from app.server.background import while_wanted
 from app.server.streaming import Mailbox, Streamer
+from app.stage.kept import kept, key_of
 from app.stage.scene import SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs
@@ -51,7 +52,8 @@ class LiveStage(Output):
             on_message=self.on_message, marks=named, show={name: name in drawn for name in named}, embedded=True
         )
         self.streamer = Streamer(self.stage.send, later)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play)
+        shipped = kept(lesson_key(setup, metrics))
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play, shipped)
         # In Jupyter every output would bring the 1.4 MB of panel_material_ui, which names a CDN.
         kit = pn.widgets if self.host.jupyter else pmui
         self.play, *others = [
@@ -157,6 +159,11 @@ class LiveStage(Output):
             self.link = link
             style = "color: inherit; font-size: 15px"
             self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="{style}">Open in Particles</a>'
+
+
+def lesson_key(setup: Setup, metrics: Sequence[str]) -> str:
+    """Return the key of a lesson's stage, see `app.stage.kept`."""
+    return key_of("lessons", setup, ",".join(metrics))
 
 
 def read(setup: Setup | str) -> Setup:

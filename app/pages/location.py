@@ -166,6 +166,7 @@ def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
 class Location(Live):
     """Page "Location and variance"; see `app.contents` for the contract of a page."""
 
+    key = "location"
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})
     presets, views = PRESETS["location"], Spaces
     marks = {

@@ -18,6 +18,7 @@ HELP = "Click the stage to add a particle. Double-click one, or hover and press 
 class Particles(Live):
     """Page "Particles"; see `app.contents` for the contract of a page."""
 
+    key = "particles"
     plain = Setup()
     presets, views = PRESETS["particles"], SideBySide
     marks = {

@@ -27,9 +27,9 @@ class Background {
     this.draw(sizedCanvas(this.bitmap, w, h, ratio));
   }
 
-  // Forget the forces so far: the next ones are fitted.
-  fit() {
-    Object.assign(this, {first: [], recent: [], peaks: []});
+  // Forget the forces so far: the next ones are fitted. usual: those at the start of a run whose start is not shown.
+  fit(usual = this.scene.usual) {
+    Object.assign(this, {first: usual ? Array(FIRST).fill({step: 0, size: usual}) : [], recent: [], peaks: []});
   }
 
   // One scale for a run: the usual force of its first frames is a tenth of a card long. It gives way to larger forces that

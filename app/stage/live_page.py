@@ -19,6 +19,7 @@ from app.server.streaming import Mailbox, Streamer
 from app.stage.choices import Choices
 from app.stage.contract import View
 from app.stage.hand_over import csv_of, runs_of
+from app.stage.kept import kept, key_of
 from app.stage.lecture import QUIET, SWITCH, Lecture
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup
@@ -51,6 +52,7 @@ class Live:
     A subclass builds `sidebar` and `main` from the pieces made here. See `app.contents` for the contract of a page.
 
     Attributes:
+        key: of the page.
         plain: Setup of a bare link.
         presets: dicts of "name", "caption", "link" and "text": the tour.
         views: makes a view of the page, see `app.stage.contract.View`.
@@ -59,6 +61,7 @@ class Live:
         lecture: lecture mode; its `around` are components that it does not show.
     """
 
+    key: str
     plain: Setup
     presets: list[dict]
     views: Callable[[], View]
@@ -99,11 +102,13 @@ class Live:
                 pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True
             )
         ] * bool(problems)
-        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view)
+        first = not query and not problems and not look.on  # a bare address opens on an answer that is shipped
+        if first:
+            setup = self.stops()[0]
+        shipped = self.kept = kept(key_of(self.key, setup)) if first else None
+        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view, kept=shipped)
         pn.state.on_session_destroyed(lambda context: self.session.close())
-        if not query and not problems:
-            self.tour.open(0)  # of a bare address
-        elif setup in self.stops():
+        if setup in self.stops():
             self.tour.at_stop(self.stops().index(setup))
 
     @classmethod

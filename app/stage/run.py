@@ -65,14 +65,16 @@ class Run:
 
     setup: see `app.stage.contract.LiveSetup`. methods: by method. knobs: the present values over all methods. changes:
     (step, name, value) since the start. pending: changes still to come from a link. history, position: the run so far
-    and the entry that is shown. shown: the step of the newest frame; None before the first.
+    and the entry that is shown. shown: the step of the newest frame; None before the first. given: states by method at
+    the first step of `clock`, if that is not 0.
     """
 
     together = True  # all methods stop where one diverges; else the rest goes on
 
-    def __init__(self, setup: Any, steppers: Sequence[Stepper] = (), clock: int = 0):
+    def __init__(self, setup: Any, steppers: Sequence[Stepper] = (), clock: int = 0, given: Mapping[str, State] = {}):
         self.setup = setup
         self.knobs = dict(setup.knobs)
+        self.given = given
         self.changes: list[tuple] = []
         self.pending = list(setup.changes)
         self.clock, self.shown = clock, None
@@ -129,6 +131,8 @@ class Run:
 
     def start_of(self, stepper: Stepper) -> State:
         """The state in which a method begins."""
+        if stepper.spec.method in self.given:
+            return self.given[stepper.spec.method]
         return stepper.reset(self.setup.seed, known_to(stepper.spec, self.setup.knobs))
 
     def advance(self, steps: int) -> list[str]:

@@ -19,6 +19,7 @@ from app.server.background import Threads
 from app.server.errors import note
 from app.server.streaming import Streamer
 from app.stage.contract import LiveSetup, View
+from app.stage.kept import Kept
 from app.stage.player import Player
 from app.stage.run import Run
 from app.stage.scene import SideBySide
@@ -51,6 +52,7 @@ class Session(Player):
             starting, step, steps_per_second, history (length, position).
         view: what the stage shows.
         play: whether a setup without steps plays at once.
+        kept: a picture of the setup that comes with the app; the run goes on from it.
     """
 
     def __init__(
@@ -60,11 +62,12 @@ class Session(Player):
         on_news: Callable[[dict], None],
         view: View = SideBySide(),
         play: bool = True,
+        kept: Kept | None = None,
     ):
         super().__init__(streamer, on_news)
         self._view = view
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
-        self._setup, self._begun, self._plays = setup, 0, play
+        self._setup, self._begun, self._plays, self._kept = setup, 0, play, kept
         self._deferred: list[tuple[str, Any]] = []
 
     # ---- commands, from the page
@@ -132,7 +135,7 @@ class Session(Player):
     # ---- the worker
 
     def _begin(self):
-        self._start(self._setup, None if self._plays else False)
+        self._start(self._setup, None if self._plays else False, self._kept)
 
     def _failed(self, error: Exception):
         self._deferred = []  # the larger program that they wait for may be what failed
@@ -167,6 +170,7 @@ class Session(Player):
         run = self._run
         if run is None:  # still compiling: it will start with this value
             if name not in EDITS:
+                self._kept = None  # it was made with another value
                 setup = replace(self._setup, knobs={**self._setup.knobs, name: value})
                 if capacity_of(setup) == capacity_of(self._setup):
                     self._setup = setup
@@ -198,13 +202,13 @@ class Session(Player):
 
     # ---- compiling and starting
 
-    def _start(self, setup: LiveSetup, playing: bool | None = None):
+    def _start(self, setup: LiveSetup, playing: bool | None = None, kept: Kept | None = None):
         for method in setup.methods:  # what is refused leaves the run that there is
             check_memory(setup.spec(method, capacity_of(setup)))
         if self._begun and still_of(setup) != still_of(self._setup):
             self._notify({"scene": {}})  # the old one would contradict what the page says now
         self._setup, self._deferred = setup, []
-        self._run = None
+        self._run, self._kept = None, kept
         self._begun += 1
         self.metrics, self._measurable, self._next_measure = [], False, 0.0
         self._goal, self._steps, self._reported = setup.steps, 1, (0.0, 0)
@@ -212,6 +216,9 @@ class Session(Player):
         still = {"alarm": "", "step": 0, "steps_per_second": 0.0}
         self._notify({"setup": setup, "knobs": setup.knobs, "playing": self._playing, **still})
         self._notify({"starting": self._begun})
+        if kept:
+            self._notify({"scene": kept.scene, "step": kept.step})
+            self._streamer.publish(kept.begun(self._begun))
         self._compile(capacity_of(setup))
 
     def _compile(self, capacity: int):
@@ -219,8 +226,11 @@ class Session(Player):
         ticket = self._ticket = object()
         self._notify({"status": waiting_for(spec.method for spec in specs)})
         begun = []  # holds their Steppers until they are compiled
+        shown = self._kept is not None and self._run is None
 
         def scene(deliver):
+            if shown:
+                return
             deliver(self._notify, {"scene": self._view.scene(specs)})
             knobs = [{k: v for k, v in self._setup.knobs.items() if k in spec.knobs()} for spec in specs]
             begun.extend(start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs))
@@ -259,7 +269,9 @@ class Session(Player):
         if self._run:
             self._run.install(steppers)
         else:
-            self._run = Run(self._setup, steppers)
+            states = {stepper.spec.method: self._kept.state_of(stepper) for stepper in steppers} if self._kept else {}
+            known = self._kept is not None and all(states.values())
+            self._run = Run(self._setup, steppers, *([self._kept.step, states] if known else []))
         self._notify({"status": ""})
         self._dirty = True
         deferred, self._deferred = self._deferred, []

@@ -234,7 +234,7 @@ export function render({model, el}) {
     if (!panels.length) return;
     backgrounds.forEach((background, b) => {
       const over = cards.filter((card, p) => panels[p]?.background === b);
-      background.fit();
+      background.fit(0);
       background.followForces(over.map(card => card.arrows), over[0]?.step ?? 0, Infinity);
     });
     hook.scale = scales();

@@ -68,6 +68,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         image: {"width", "height", "data": base64 of uint8 shades, bottom row first} or None.
         curve: a flat polyline, or None; area: the area below it.
         draws: exact draws of the target, flat: x, y, x, y ..., or None.
+        usual: length of the forces at the start of a run whose start is not shown, if it is known.
     """
 
     scene = param.Dict(default={})

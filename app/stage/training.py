@@ -231,7 +231,9 @@ class Training(Player):
 
     def _frame(self) -> np.ndarray:
         started, run = time.perf_counter(), self._run
-        seen = {name: self._seen(own) for name, own in run.live.items()}
+        known = self._known() if len(run.live) < len(self._setup.methods) else {}
+        live = {name: self._seen(own) for name, own in run.live.items()}
+        seen = {name: (known | live)[name] for name in self._setup.methods if name in {*known, *live}}
         there = {name: own.state.particles for name, own in run.live.items()}
         self.snapshot = Snapshot(run.clock, self._setup, seen, there)
         packed = self._packed(seen)

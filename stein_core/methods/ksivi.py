@@ -108,7 +108,7 @@ def entropic_term(entropic, weights, x, score):
     noisy=lambda choices: True,
     sampler=True,
     optimizers=("adam_99",),
-    colour=("#B0482A", "#FF9E80"),
+    colour=("#501B64", "#AE77A3"),
     marker="triangle",
 )
 def ksivi(

@@ -10,7 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from app.pages.samplers.figures import Course, Ladder, Latent, Masses
-from app.pages.samplers.view import SamplerView, Seen, of_target
+from app.pages.samplers.view import SamplerView, Seen, of_target, seen_before
 from app.server.background import Threads
 from app.server.loop import soon
 from app.stage.choices import REPULSION
@@ -61,6 +61,7 @@ def offered() -> dict[str, str]:
 class Samplers(Live):
     """Page "Samplers"; see `app.contents` for the contract of a page."""
 
+    key = "samplers"
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
     presets, views = PRESETS["samplers"], staticmethod(lambda: SamplerView(lambda moments: None))
     marks = {
@@ -116,6 +117,12 @@ class Samplers(Live):
             )
         ]
         self.quietly(self.show_setup, self.session.linked())
+        if self.kept:  # the numbers of the shipped run
+            for moments in self.kept.more:
+                self.course.add([seen_before(one) for one in moments])
+            self.begun = 1  # of the session's first run, which goes on from there
+            self.course.draw([seen_before(one) for one in self.kept.more[-1]])
+            self.masses.draw([seen_before(one) for one in self.kept.more[-1]])
 
     def arrange(self):
         """Give the sidebar a group of what trains a network, and sliders the range of this page."""

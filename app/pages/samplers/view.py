@@ -148,3 +148,12 @@ def seen(begun: int, spec: Spec, frame: Frame, metrics: Mapping[str, float], kno
         None if layers is None else np.asarray(layers)[:, : len(draws), :2],
         None if layers is None else np.asarray(frame.extra["layer_losses"]),
     )
+
+
+def seen_before(kept: Mapping[str, Any]) -> Seen:
+    """Return a moment of a shipped run, as `app.keep` writes it."""
+    numbers = {
+        name: np.nan if (value := kept[name]) is None else value for name in ("loss", "distance", "floor", "mmd")
+    }
+    masses = {name: None if kept[name] is None else np.array(kept[name]) for name in ("mass", "truth")}
+    return Seen(1, kept["method"], kept["step"], **numbers, **masses, layers=None, layer_losses=None)

@@ -7,7 +7,7 @@ import numpy as np
 from app.pages.wave.measures import Evaluation, evaluate
 from app.pages.wave.setup import STEPS, WaveSetup, effort
 from app.pages.wave.stage import pack
-from app.pages.wave.trained import SHIPPED
+from app.pages.wave.trained import SHIPPED, seen_before
 from app.server.background import Threads
 from app.stage.run import MethodRun
 from app.stage.training import ShippedRun, Training
@@ -36,6 +36,9 @@ class WaveSession(Training):
 
     def _first_step(self) -> int:
         return SHIPPED.first_step(self._setup)
+
+    def _known(self) -> dict[str, Evaluation]:
+        return seen_before(self._setup, self._run.clock)
 
     def _most(self) -> int:
         # The first frames are a few steps apart, since most is to be seen at the start; and those that still compile

@@ -1,0 +1,156 @@
+"""Make the pictures that pages and lessons open with, see `app.stage.kept`: `python -m app.keep`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import jax
+import numpy as np
+
+from app.lesson.live_stage import lesson_key
+from app.lesson.reading import lessons
+from app.notebook import stage
+from app.pages.location import Location
+from app.pages.particles import Particles
+from app.pages.samplers.page import Samplers
+from app.pages.samplers.view import Seen, seen
+from app.stage import kept
+from app.stage.contract import View
+from app.stage.run import Run
+from app.stage.scene import SideBySide
+from app.stage.session import capacity_of
+from app.stage.setup import Setup
+from stein_core import Frame, compile, keep_compiled
+from stein_core.cli.commands import versions
+from stein_core.contract.spec import Options
+from stein_core.sweep.keys import canonical
+
+STEPS = {"particles": 600, "location": 600, "samplers": 12_000}
+POINTS = 300  # of a curve that is kept
+START = 40  # frames of a run that the length of its arrows is taken from
+
+
+class Wanted(NamedTuple):
+    """A picture that is kept. key: of `app.stage.kept`. steps: of the run. courses: whether its numbers are, too."""
+
+    key: str
+    setup: Setup
+    view: View
+    steps: int
+    courses: bool = False
+
+
+def wanted() -> Iterator[Wanted]:
+    """Yield every picture: the first stop of each page with a stage, and the start of each stage in a lesson."""
+    for key, page in (("particles", Particles), ("location", Location), ("samplers", Samplers)):
+        setup = page.stops()[0]
+        yield Wanted(kept.key_of(key, setup), setup, page.views(), STEPS[key], key == "samplers")
+    for lesson in lessons().values():
+        for cell in lesson.cells:
+            if cell.code and cell.source.lstrip().startswith("stage("):
+                link, metrics = of_stage(cell.source)
+                setup = Setup.from_query(dict(parse_qsl(link)))[0]
+                yield Wanted(lesson_key(setup, metrics), setup, SideBySide(metrics), 0)
+
+
+def of_stage(source: str) -> tuple[str, tuple[str, ...]]:
+    """Return the link and the metrics of a call of `stage` in a notebook."""
+    call = next(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and node.args)
+    named = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    usual = inspect.signature(stage).parameters["metrics"].default
+    return ast.literal_eval(call.args[0]), named.get("metrics", usual)
+
+
+def make(one: Wanted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Run a picture to its step. Returns what is said of it, and its arrays by name."""
+    specs = [one.setup.spec(method, capacity_of(one.setup)) for method in one.setup.methods]
+    run = Run(one.setup, [compile(spec, measure=one.view.measured) for spec in specs])
+    moments: list[list[Seen]] = []
+    frames, scene = run.look(one.view.measured), one.view.scene(specs)
+    if one.steps:
+        scene = {**scene, "backgrounds": usual(run, one.view, scene["backgrounds"])}
+        run = Run(one.setup, run.steppers)
+        run.look(one.view.measured)
+    for _ in range(POINTS if one.courses else 1):
+        run.advance(one.steps // (POINTS if one.courses else 1))
+        frames = run.look(one.view.measured)
+        if one.courses:
+            moments.append([seen(1, *pair) for pair in pairs(run, frames)])
+    if run.clock != one.steps:
+        raise RuntimeError(f"{one.key} stopped at step {run.clock}")
+    packed = one.view.pack(run, [frame.metrics for frame in frames], 1)
+    states = (
+        {name: [*map(np.asarray, jax.tree.leaves(own.state))] for name, own in run.live.items()} if one.steps else {}
+    )
+    about = {
+        "scene": scene,
+        "step": run.clock,
+        "states": {name: len(parts) for name, parts in states.items()},
+        "more": [[plain(each) for each in several] for several in moments],
+    }
+    arrays = {f"{name} {i}": part for name, parts in states.items() for i, part in enumerate(parts)}
+    return about, {"frame": packed, **arrays}
+
+
+def usual(run: Run, view: View, backgrounds: list[dict]) -> list[dict]:
+    """Return the backgrounds with the length of the forces at the start of a run, as the stage measures it."""
+    found: dict[int, list[float]] = {}
+    for _ in range(START):
+        run.advance(1)
+        panels = view.panels(run, [frame.metrics for frame in run.look(view.measured)])
+        for index in {panel.background for panel in panels}:
+            rows = np.vstack([panel.rows for panel in panels if panel.background == index])
+            lengths = np.hypot(rows[:, [4, 6]], rows[:, [5, 7]]).ravel()
+            found.setdefault(index, []).append(float(np.quantile(lengths[lengths > 0], 0.95)))
+    sizes = {index: tidy(float(np.median(each))) for index, each in found.items()}
+    return [{**one, "usual": sizes[i]} if i in sizes else one for i, one in enumerate(backgrounds)]
+
+
+def pairs(run: Run, frames: list[Frame]) -> list[tuple]:
+    """Return (spec, frame, metrics, knobs of the target) of each method."""
+    knobs = Options({name: value for name, value in run.knobs.items() if name.startswith("target.")})
+    return [(stepper.spec, frame, frame.metrics, knobs) for stepper, frame in zip(run.steppers, frames)]
+
+
+def plain(one: Seen) -> dict[str, Any]:
+    """Return the numbers of a moment as JSON has them; NaN as None."""
+    values = {
+        name: getattr(one, name) for name in ("method", "step", "loss", "distance", "floor", "mmd", "mass", "truth")
+    }
+    return {name: tidy(value) for name, value in values.items()}
+
+
+def tidy(value: Any) -> Any:
+    """Return a number of four digits, a list of them, or None for NaN."""
+    if isinstance(value, np.ndarray):
+        return [tidy(float(each)) for each in value]
+    return (float(f"{value:.4g}") if np.isfinite(value) else None) if isinstance(value, float) else value
+
+
+def main(say: Callable[[str], None] = print) -> None:
+    """Make all of them, and write the file."""
+    keep_compiled()
+    index: dict[str, Any] = {}
+    parts: dict[str, np.ndarray] = {}
+    for number, one in enumerate(wanted()):
+        if one.key in index:  # two lessons show one stage
+            continue
+        about, arrays = make(one)
+        name = str(number)
+        recipes = [canonical(one.setup.recipe(method, capacity_of(one.setup))) for method in one.setup.methods]
+        index[one.key] = {"name": name, "step": one.steps, "recipes": json.loads(json.dumps(recipes))}
+        parts[f"{name} about"] = np.array(json.dumps(about))
+        parts |= {f"{name} {key}": value for key, value in arrays.items()}
+        say(f"{one.key}: step {one.steps}")
+    index["made"] = {"date": date.today().isoformat(), **versions()}
+    np.savez_compressed(kept.FILE, about=np.array(json.dumps(index)), **parts)
+
+
+if __name__ == "__main__":
+    main()
