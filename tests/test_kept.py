@@ -1,0 +1,80 @@
+"""The pictures that come with the app: what pages and lessons open with before any program."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from app import keep
+from app.pages.samplers.page import Samplers
+from app.pages.wave.setup import STEPS, WaveSetup
+from app.pages.wave.trained import SHIPPED, extra, seen_before
+from app.stage import kept
+from app.stage.session import capacity_of
+from stein_core import compile
+from stein_core.sweep.keys import canonical
+
+WANTED = list({one.key: one for one in keep.wanted()}.values())
+PAGES = [one for one in WANTED if one.steps]
+
+
+@pytest.mark.parametrize("one", WANTED, ids=lambda one: one.key)
+def test_every_picture_is_there_and_is_of_the_present_recipe(one):
+    picture = kept.kept(one.key)
+    assert picture is not None, "run python -m app.keep"
+    recipes = [canonical(one.setup.recipe(method, capacity_of(one.setup))) for method in one.setup.methods]
+    assert kept.recipes()[one.key] == (one.steps, json.loads(json.dumps(recipes)))
+    panels = int(picture.frame[1])
+    assert panels == len(picture.scene["cards"]) and picture.step == one.steps
+    assert picture.frame[4] == one.steps  # the step of the first panel, see `app.stage.wire.pack`
+    assert picture.begun(7)[2] == 7 and picture.frame[2] == 1
+
+
+def test_no_picture_is_kept_that_nobody_opens():
+    assert kept.recipes().keys() == {one.key for one in WANTED}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("one", PAGES[:2], ids=lambda one: one.key)
+def test_a_run_gives_the_picture_again(one):
+    picture = kept.kept(one.key)
+    about, arrays = keep.make(one)
+    assert about["scene"]["cards"] == picture.scene["cards"]
+    head = 8  # of the frame; then come the numbers and the particles
+    np.testing.assert_allclose(arrays["frame"][head:], picture.frame[head:], atol=0.05, equal_nan=True)
+
+
+def test_the_samplers_page_opens_on_a_small_loss_and_wrong_masses():
+    picture = kept.kept(kept.key_of("samplers", Samplers.stops()[0]))
+    last = picture.more[-1][0]
+    losses = [moments[0]["loss"] for moments in picture.more[-20:]]
+    assert abs(np.mean(losses)) < 0.01 and last["step"] == picture.step
+    assert abs(last["truth"][1] - 0.9) < 0.02 and last["mass"][1] < 0.05  # all draws are in the other mode
+
+
+def test_a_state_of_other_shapes_is_not_taken():
+    one = PAGES[0]
+    picture, method = kept.kept(one.key), one.setup.methods[0]
+    here = compile(one.setup.spec(method, capacity_of(one.setup)), look=False, measure=False)
+    other = compile(one.setup.spec(method, 2 * capacity_of(one.setup)), look=False, measure=False)
+    assert int(picture.state_of(here).step) == one.steps and picture.state_of(other) is None
+
+
+def test_the_wave_shows_its_shipped_bands_without_a_program():
+    found = seen_before(WaveSetup(), STEPS)
+    assert list(found) == ["svgd", "smi", "vi"]
+    assert found["svgd"].readout.between < 0.5 * found["smi"].readout.between  # what the page says
+    assert not seen_before(WaveSetup(), STEPS - 1) and not seen_before(WaveSetup(probability=0.5), STEPS)
+    assert not seen_before(WaveSetup(seed=1), STEPS)
+
+
+@pytest.mark.long
+def test_the_bands_of_the_wave_are_those_of_its_shipped_states():
+    for method, shown in seen_before(WaveSetup(), STEPS).items():
+        stepper = compile(SHIPPED.plain.spec(method), measure=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = extra(stepper, SHIPPED.state(stepper, method))
+        np.testing.assert_allclose(again["bands"], [*shown.wide, *shown.half], atol=1e-3)
+        np.testing.assert_allclose(again["curves"], shown.curves, atol=1e-3)
