@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import inspect
 import json
 from collections.abc import Callable, Iterator
@@ -13,8 +14,12 @@ from urllib.parse import parse_qsl
 import jax
 import numpy as np
 
+from app.lesson import stand_in
+from app.lesson.chart import Chart
+from app.lesson.host import NotebookHost, use_host
 from app.lesson.live_stage import lesson_key
-from app.lesson.reading import lessons
+from app.lesson.output import Output
+from app.lesson.reading import Lesson, Result, lessons, run
 from app.notebook import stage
 from app.pages.location import Location
 from app.pages.particles import Particles
@@ -133,9 +138,39 @@ def tidy(value: Any) -> Any:
     return (float(f"{value:.4g}") if np.isfinite(value) else None) if isinstance(value, float) else value
 
 
-def main(say: Callable[[str], None] = print) -> None:
-    """Make all of them, and write the file."""
-    keep_compiled()
+def parts_of(lesson: Lesson) -> dict[str, dict[str, Any]]:
+    """Run a lesson, and return what its figures and tables look like, by the key of their cell."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    host, found = NotebookHost(lambda call: None, lesson=True), {}
+    with use_host(host):
+        for index, cell in enumerate(lesson.cells):
+            result = run(cell.source, namespace) if cell.code else Result()
+            if result.problem:
+                raise RuntimeError(f"lesson {lesson.key}, cell {index}: {result.problem}")
+            if isinstance(result.shown, Output):
+                result.shown.settle(600)
+            if isinstance(result.shown, Chart):
+                result.shown.show()
+            if kept_part := stand_in.kept_of(result.shown):
+                found[stand_in.key_of(lesson, index)] = kept_part
+    for output in host.outputs:
+        output.close()
+    return found
+
+
+def make_lessons(say: Callable[[str], None] = print) -> None:
+    """Write what the figures and tables of all lessons look like."""
+    found: dict[str, Any] = {}
+    for lesson in lessons().values():
+        found |= parts_of(lesson)
+        say(f"lesson {lesson.key}: {len(found)} so far")
+    # In a document of Bokeh the order of the keys counts: what refers to a model comes after it.
+    text = json.dumps(found, separators=(",", ":")).encode()
+    stand_in.FILE.write_bytes(gzip.compress(text, mtime=0))
+
+
+def make_stages(say: Callable[[str], None] = print) -> None:
+    """Write the pictures of all stages."""
     index: dict[str, Any] = {}
     parts: dict[str, np.ndarray] = {}
     for number, one in enumerate(wanted()):
@@ -153,4 +188,6 @@ def main(say: Callable[[str], None] = print) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    keep_compiled()
+    make_stages()
+    make_lessons()

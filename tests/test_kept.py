@@ -1,12 +1,15 @@
 """The pictures that come with the app: what pages and lessons open with before any program."""
 
 import json
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 from app import keep
+from app.lesson.reading import lessons
+from app.lesson.stand_in import everything, figure_of, key_of
 from app.pages.samplers.page import Samplers
 from app.pages.wave.setup import STEPS, WaveSetup
 from app.pages.wave.trained import SHIPPED, extra, seen_before
@@ -78,3 +81,35 @@ def test_the_bands_of_the_wave_are_those_of_its_shipped_states():
             again = extra(stepper, SHIPPED.state(stepper, method))
         np.testing.assert_allclose(again["bands"], [*shown.wide, *shown.half], atol=1e-3)
         np.testing.assert_allclose(again["curves"], shown.curves, atol=1e-3)
+
+
+def test_every_picture_of_a_lesson_is_of_its_present_code():
+    keys = {key_of(lesson, index): lesson.key for lesson in lessons().values() for index in range(len(lesson.cells))}
+    kept_keys = everything().keys()
+    assert kept_keys <= keys.keys(), "run python -m app.keep"
+    assert {keys[key] for key in kept_keys} == set(lessons())
+
+
+def test_a_kept_figure_can_be_drawn_twice_in_one_page():
+    texts = [part["figure"] for part in everything().values() if "figure" in part]
+    assert len(texts) > 15
+    for text in texts:
+        first, second = (figure_of(text, dark=False, window=900) for _ in range(2))
+        names = [{model.id for model in figure.references()} for figure in (first, second)]
+        assert not names[0] & names[1] and len(names[0]) > 10
+    low = figure_of(texts[0], dark=True, window=600)
+    assert low.height == 220
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("lesson", lessons().values(), ids=lambda lesson: lesson.key)
+def test_a_lesson_gives_its_pictures_again(lesson):
+    found = keep.parts_of(lesson)
+    shipped = {key: part for key, part in everything().items() if key.startswith(lesson.key)}
+    assert found.keys() == shipped.keys()
+    for key, part in found.items():
+        assert part.keys() == shipped[key].keys()
+        if "html" in part:
+            assert [len(re.findall("<tr>", text)) for text in part["html"]] == [
+                len(re.findall("<tr>", text)) for text in shipped[key]["html"]
+            ]

@@ -54,7 +54,7 @@ class Chart(Output):
         super().__init__()
         self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
         self.unit, self.height = 1, HEIGHT
-        self.shown_at = (1, HEIGHT)  # unit and height of the figure on screen
+        self.shown_at: tuple | None = (1, HEIGHT)  # unit and height of the figure on screen; None: it is a stand-in
         self.controls = self.dials = {
             name: control(name, values, self.host.jupyter) for name, values in controls.items()
         }
@@ -128,6 +128,11 @@ class Chart(Output):
             self.shown_at = size
         self.said.param.update(object=problem, visible=bool(problem))
 
+    def stand_in(self, panes: list) -> None:
+        """Show these until the first drawing is there."""
+        if not len(self.figure):
+            self.figure[:], self.shown_at = panes, None
+
     def idle(self) -> None:
         """Show that nothing is being drawn, unless a new drawing has begun. On the event loop."""
         self.show()
@@ -140,9 +145,10 @@ class Chart(Output):
             paint(pane.object, on)
 
     def enlarge(self, on: bool, height: int) -> None:
-        size = (2, max(240, height - AROUND)) if on else (1, min(HEIGHT, max(220, height - FOOT)))
+        size = (2, max(240, height - AROUND)) if on else (1, height_in(height))
         if size != (self.unit, self.height):
             self.unit, self.height = size
+            self.figure.min_height = self.height
             for made in self.controls.values():
                 if not self.host.jupyter:
                     made.sx = LARGE if on else {}
@@ -155,6 +161,11 @@ class Chart(Output):
         with self.lock:
             done = self.lock.wait_for(lambda: not self.drawing, timeout)
         return self.problem if done else f"not drawn within {timeout:g} s"
+
+
+def height_in(window: int) -> int:
+    """Return the height of a figure in a window of this height, in pixels: its caption stands above the foot."""
+    return min(HEIGHT, max(220, window - FOOT))
 
 
 def paint(figure: Model, dark: bool) -> None:

@@ -11,11 +11,13 @@ import panel_material_ui as pmui
 
 from app.lesson import dials
 from app.lesson.around import CSS, bars, foot, listing
+from app.lesson.chart import Chart
 from app.lesson.host import NotebookHost
 from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
 from app.lesson.output import Output
 from app.lesson.reader import Reader
 from app.lesson.reading import Lesson, Reading, Result, lessons
+from app.lesson.stand_in import stand_in
 from app.server.background import UI_THROTTLE
 from app.server.loop import soon
 from app.server.memory import forget_parts
@@ -278,7 +280,14 @@ class Lessons:
             return made
         busy = [pn.pane.HTML(BUSY, **WIDE)] * (not is_setup(cell))
         code = [Text(html=code_html(cell.source), **COLUMN)] * cell.open
-        return pn.Column(*code, pn.Column(*busy, **FIGURE), **WIDE)
+        meanwhile = self.stand_in(index)
+        return pn.Column(*code, pn.Column(*busy, *meanwhile, **FIGURE), **WIDE)
+
+    def stand_in(self, index: int) -> list:
+        """Return what a cell shows until it has run; nothing in a lecture, whose text is larger."""
+        if self.lecture.on:
+            return []
+        return stand_in(self.lesson, index, self.shell.frame.dark_theme, self.shell.height_of_window)
 
     def on_result(self, host: NotebookHost, index: int, result: Result):
         """Keep the result of a cell that has run, and show it if the cell is on screen."""
@@ -291,6 +300,8 @@ class Lessons:
                 for control in output.dials.values():
                     control.param.watch(lambda event: self.show_dials(idea), "value")
                 self.show_dials(idea)
+            if isinstance(result.shown, Chart):
+                result.shown.stand_in(self.stand_in(index))
             self.in_turn(lambda: self.fill(index))
 
     def fill(self, index: int):

@@ -29,6 +29,7 @@ class Threads:
     ThreadPoolExecutor do all that they were given before it ends."""
 
     def __init__(self, count: int, name: str):
+        self.name = name
         self._work: queue.Queue[tuple[Future, Callable[[], Any]]] = queue.Queue()
         self._names, self._starting = [f"{name} {i + 1}" for i in range(count)], threading.Lock()
 

@@ -178,6 +178,11 @@ class Tab:
         self.page.get_by_role("combobox").filter(has_text=shown).first.click()
         self.page.get_by_role("menuitem", name=option).first.click()
 
+    def tour(self, stop: str):
+        """Open the stop of this name in the tour of the page."""
+        self.button("Tour").click()
+        self.page.get_by_role("menuitem", name=stop).first.click()
+
     def close(self):
         self.context.close()
         assert not self.errors, self.errors

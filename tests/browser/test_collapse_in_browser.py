@@ -178,11 +178,11 @@ def test_tabs_and_axes_are_in_the_link_and_a_reload_repeats_them(open_page):
 
 def test_presets_and_python(open_page):
     tab = open_page()
-    tab.choose("Who keeps the variance?", "SVGD's variance is linear")
+    tab.tour("SVGD's variance is linear")
     says(tab, "81 of 81 runs shipped")
     tab.wait(f"({CHART})()?.points.length === 27")
     says(tab, "it changes the answer")
-    tab.button("Export").click()
+    tab.button("Share").click()
     tab.page.get_by_role("menuitem", name="Copy as Python").click()
     assert "alphas=(0.1, 1.0, 10.0)" in tab.clipboard("variance_collapse(")
 
@@ -211,7 +211,7 @@ def test_the_statements_lead_to_their_presets_and_other_settings_are_in_the_link
     tab.button("its bias is sampling noise").click()
     tab.page.wait_for_url("**y=mean_location*")
     assert tab.page.get_by_text("Other settings").first.is_hidden()
-    tab.choose("is the mean biased", "What does not collapse?")
+    tab.tour("What does not collapse?")
     tab.page.get_by_text("Other settings").first.click()
     tab.page.get_by_text("Ba et al.", exact=True).first.wait_for()
     assert tab.page.get_by_text("step s costs as much").is_hidden()

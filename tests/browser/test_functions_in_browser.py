@@ -64,7 +64,7 @@ def test_curves_move_and_a_link_repeats_the_picture(open_functions):
     again.button("Play").wait_for()
     again.until(f"p.step === {step}", "wsvgd")
     np.testing.assert_allclose(again.seen("wsvgd")["mean"], tab.seen("wsvgd")["mean"], atol=1e-2)
-    tab.button("Export").click()
+    tab.button("Share").click()
     with tab.page.expect_download() as download:
         tab.page.get_by_text("Figure as SVG").click()
     assert ElementTree.parse(download.value.path()).getroot().tag.endswith("svg")

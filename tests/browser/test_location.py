@@ -128,11 +128,11 @@ def test_a_link_and_the_exports_repeat_the_picture(open_tab):
         tab.button("Data as CSV").click()
     table = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert [row["method"] for row in table] == ["smi", "smi", "svgd", "svgd"]
-    tab.button("Export").click()
+    tab.button("Share").click()
     with tab.page.expect_download() as download:
         tab.page.get_by_text("Figure as SVG").click()
     assert "SMI: scales" in download.value.path().read_text()
-    tab.button("Export").click()
+    tab.button("Share").click()
     tab.page.get_by_text("Copy as Python").click()
     script = tab.clipboard("collect(")
     assert script.count("collect(") == 2 and "draws=100" in script and "seed=4" in script and "steps=12" in script

@@ -180,7 +180,7 @@ def test_copied_python_reproduces_the_frame(open_tab):
     tab.button("Step").click()
     tab.wait("window.steinlab.step[0] === 26")
     tab.until_settled()
-    tab.button("Export").click()
+    tab.button("Share").click()
     tab.page.get_by_text("Copy as Python").click()
     tab.page.get_by_text("Copied.").wait_for()
     script = tab.clipboard("collect(")
@@ -197,7 +197,7 @@ def test_exports(open_tab, tmp_path):
     tab.wait("window.steinlab.step[0] === 10")
     tab.until_settled()
     for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
-        tab.button("Export").click()
+        tab.button("Share").click()
         with tab.page.expect_download() as download:
             tab.page.get_by_text(f"Figure as {name}").click()
         content = download.value.path().read_bytes()
@@ -212,7 +212,7 @@ def test_exports(open_tab, tmp_path):
 
 
 def exported(tab) -> str:
-    tab.button("Export").click()
+    tab.button("Share").click()
     with tab.page.expect_download() as download:
         tab.page.get_by_text("Figure as SVG").click()
     return download.value.path().read_text()
@@ -377,7 +377,7 @@ def test_new_seed_and_another_optimiser_start_again(open_tab):
 
 def test_presets_load_and_tell_what_they_show(open_tab):
     tab = open_tab(SMALL)
-    tab.choose("Choose one thing", "One guide is VI")
+    tab.tour("One guide is VI")
     tab.page.get_by_text("A mixture of one guide").wait_for()
     tab.wait("window.steinlab.count.length === 2 && window.steinlab.count[0] === 1")
 

@@ -35,7 +35,7 @@ def pixels(tab, colour):
 
 
 def exported(tab):
-    tab.button("Export").click()
+    tab.button("Share").click()
     with tab.page.expect_download() as download:
         tab.page.get_by_text("Figure as SVG").click()
     return download.value.path().read_text()

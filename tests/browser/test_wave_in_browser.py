@@ -91,7 +91,7 @@ def test_the_page_opens_trained_and_trains_from_scratch_when_asked(open_wave):
     gap = "p.high.reduce((s, v, i) => s + (Math.abs(i - 100) < 40 ? v - p.low[i] : 0), 0)"
     assert tab.page.evaluate(f"(p => {gap})({PANEL}('smi')) > 1.5 * (p => {gap})({PANEL}('svgd'))")
     trained = tab.panel()["mean"]
-    tab.button("Export").click()
+    tab.button("Share").click()
     tab.page.get_by_text("Copy as Python").click()
     assert tab.clipboard("measures").count("knobs, 15000)") == 3
     tab.page.keyboard.press("Escape")
@@ -250,7 +250,7 @@ def test_keys_and_exports(open_wave):
     rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
     assert len(rows) == 2 * 201 and {int(row["step"]) for row in rows} == {step + 1}
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
-        tab.button("Export").click()
+        tab.button("Share").click()
         with tab.page.expect_download() as download:
             tab.page.get_by_text(f"Figure as {kind}").click()
         figure = download.value.path().read_bytes()
@@ -258,7 +258,7 @@ def test_keys_and_exports(open_wave):
     for text in (">SVGD<", ">MAP<", ">f(x)<"):
         assert text in figure.decode()
     ElementTree.fromstring(figure)
-    tab.button("Export").click()
+    tab.button("Share").click()
     tab.page.get_by_text("Copy as Python").click()
     script = tab.clipboard("measures")
     assert f"knobs, {step + 1})" in script and script.count("compile(spec)") == 2

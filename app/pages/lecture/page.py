@@ -157,7 +157,7 @@ class LecturePage:
     def on_note(self, index: int, text: str):
         """Keep the note of a stop."""
         self.playlist = self.playlist.noted(index, text)
-        self.show_notes()
+        self.show_links()
 
     def on_prepare(self):
         """Compile what all stops need, or stop that."""
@@ -194,7 +194,7 @@ class LecturePage:
     def draw(self):
         """Draw the stops, each with its note."""
         places = [place_of(name, self.shell.known) for name in self.playlist.play]
-        rows = []
+        rows, heads = [], []
         for index, (place, note) in enumerate(zip(places, self.playlist.notes)):
             field = pmui.TextInput(
                 label="Note for the speaker",
@@ -206,10 +206,11 @@ class LecturePage:
                 margin=(2, 8, 10, 40),
             )
             field.param.watch(lambda event, index=index: self.on_note(index, event.new), "value")
-            head = Text(html=self.line(index, place), go=self.shell.go, stylesheets=[CSS], margin=(0, 8))
+            head = Text(html="", go=self.shell.go, stylesheets=[CSS], margin=(0, 8))
+            heads.append((head, place))
             rows.append(pmui.Column(head, field, sizing_mode="stretch_width", margin=0))
-        self.stops[:] = rows
-        self.show_notes()
+        self.stops[:], self.heads = rows, heads
+        self.show_links()
         if self.speaker:
             self.speaker.stops = [
                 {"name": name, "title": place.title, "note": note or place.text or place.caption}
@@ -228,8 +229,10 @@ class LecturePage:
         asks = " <small>with a question</small>" * bool(place.ask)
         return f'<p class="stop"><b>{index + 1}</b><span>{html.escape(place.title)}{asks}</span>{lift}{drop}</p>'
 
-    def show_notes(self):
-        """Update the link to the window with the notes."""
+    def show_links(self):
+        """Update the links, which hold the notes: those of the stops, and that to the window with the notes."""
+        for index, (head, place) in enumerate(self.heads):
+            head.html = self.line(index, place)
         target = html.escape(f"?page=lecture&{self.playlist.to_query(notes=True, speaker='on')}")
         made = f'<p><a href="{target}" target="_blank">Speaker\'s notes in a second window</a></p>'
         if self.notes.html != made:
