@@ -85,7 +85,7 @@ def test_notes_and_stops_are_edited_and_kept_in_the_link(open_tab):
     tab.page.get_by_role("link", name="Move stop 2 up").click()
     tab.page.wait_for_url(re.compile("play=collapse.2~wave.1"))
     expect(notes.nth(1)).to_have_value("Ask ~ about 50 %.")
-    tab.page.get_by_role("combobox", name="Add a stop").fill("ring")
+    tab.page.get_by_role("combobox", name="Add a stop").fill("better bound")
     tab.page.get_by_role("option", name="More guides, better bound").click()
     tab.page.wait_for_url(re.compile("play=collapse.2~wave.1~particles.8"))
     tab.page.get_by_role("link", name="Remove stop 1").click()
