@@ -61,7 +61,7 @@ def wanted() -> Iterator[Wanted]:
             if cell.code and cell.source.lstrip().startswith("stage("):
                 link, metrics = of_stage(cell.source)
                 setup = Setup.from_query(dict(parse_qsl(link)))[0]
-                yield Wanted(lesson_key(setup, metrics), setup, SideBySide(metrics), 0)
+                yield Wanted(lesson_key(setup, metrics), setup, SideBySide(metrics), setup.steps)
 
 
 def of_stage(source: str) -> tuple[str, tuple[str, ...]]:

@@ -227,6 +227,7 @@ export function render({model, el}) {
   const tell = () => dials.forEach(each => each());
   const show = () => {
     root.innerHTML = model.html;
+    if (model.terms) markTerms(root);
     dials = [...root.querySelectorAll("[data-dial]")].map(node => dial(node, model));
     tell();
     root.querySelectorAll("details[data-remember]").forEach(remember);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from app.server.messages import CheckedMessages, number, one_of, text
+from app.ui.terms import TERMS
 
 HERE = Path(__file__).parent
 CSS = """
@@ -66,6 +68,12 @@ CSS = """
   background: var(--mui-palette-mark-main, #FFF3D6); border-bottom: 2px dotted; border-radius: 4px 4px 0 0;
   font-variant-numeric: tabular-nums; touch-action: pan-y; user-select: none; }
 .prose .dial::after { content: " \\2194"; font-weight: 400; font-size: .75em; }
+.prose .term { position: relative; border-bottom: 1px dotted; cursor: help; }
+.prose .term:is(:hover, :focus-visible)::after { content: attr(data-says); position: absolute; left: 0; top: 1.7em;
+  z-index: 4; width: max-content; max-width: min(300px, 70vw); padding: 8px 12px; border-radius: 8px; font-size: 14px;
+  line-height: 1.4;
+  font-weight: 400; text-align: left; white-space: normal; color: var(--mui-palette-text-primary, #1B1F23);
+  background: var(--mui-palette-background-paper, Canvas); border: 1px solid var(--mui-palette-edge-main, #888); }
 .prose .refused { color: var(--mui-palette-error-main, #b3261e); font-size: .875em; }
 .prose .dial input { width: 4em; font: inherit; color: inherit; background: none; border: 0; padding: 0; }
 .prose.lesson { font-size: var(--lesson-size, 18px); line-height: 1.6; max-width: 36em; margin: 0 auto; }
@@ -129,6 +137,7 @@ class Text(CheckedMessages, JSComponent):
     anchor = param.String(doc="The id of its element.")
     lesson = param.Boolean(doc="Whether it is a column of a lesson: larger, in the middle.")
     inside = param.Boolean(doc="Whether links to pages of the app are followed without a reload.")
+    terms = param.Boolean(default=True, doc="Whether terms of page Notation have a card.")
     dials = param.Dict(default={}, doc="By name what `markdown_html` calls numbers: label, value, low, high, text.")
 
     schemas = (
@@ -137,7 +146,9 @@ class Text(CheckedMessages, JSComponent):
         {"dial": text, "steps": number},
         {"dial": text, "value": number},
     )
-    _esm = HERE / "text.js"
+    _esm = "\n".join(
+        [f"const TERMS = {json.dumps(TERMS)};", *((HERE / name).read_text() for name in ("terms.js", "text.js"))]
+    )
     _stylesheets: ClassVar = [CSS]
 
     def __init__(

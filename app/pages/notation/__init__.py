@@ -8,6 +8,7 @@ import re
 from app.pages.notation.corrections import CORRECTIONS
 from app.pages.notation.papers import PAPERS
 from app.stage.setup import all_knobs
+from app.ui.terms import TERMS
 from app.ui.text import Text, markdown_html
 from stein_core import (  # fmt: skip
     BANDWIDTHS,
@@ -80,13 +81,27 @@ The variance on a stage is taken with $1/n$. It is the variance of the guides' m
 plus the variance between them. The laws hold for points and are taken with $1/(n-1)$. Page *Variance collapse* takes
 $1/(n-1)$ for points and $1/n$ for guides.
 """
+# Read in the programs: NumPyro 0.22, `RBFKernel`; BlackJAX 1.7, `svgd`; `svgd.py` of the authors of SVGD.
+MEDIANS = r"""
+"The median heuristic" is the name of several rules. Each takes the distances $r$ between the particles and returns
+$2\sigma^2$. $\mathrm{Med}$ is the median over the pairs; $\mathrm{Med}_0$ also counts the distance 0 of every
+particle to itself, which matters for few particles.
+
+| who | $2\sigma^2$ | here |
+|---|---|---|
+| Liu & Wang's paper, BlackJAX | $\mathrm{Med}(r)^2 / \log n$ | |
+| Liu & Wang's program | $\mathrm{Med}_0(r^2) / \log(n + 1)$ | |
+| NumPyro | $\mathrm{Med}_0(r)^2 / \log n$ | `numpyro` |
+| Ba et al. | $\mathrm{Med}(r^2)$ | `median` |
+| this app's default | $\mathrm{Med}(r^2) / \log n$ | `median_log` |
+"""
 
 
 class Notation:
     """Page "Notation and references"; see `app.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
-        page = Text(html=everything(), go=shell.go, sizing_mode="stretch_width", margin=(8, 16))
+        page = Text(html=everything(), go=shell.go, terms=False, sizing_mode="stretch_width", margin=(8, 16))
         page.stylesheets = [CSS]
         self.sidebar, self.main = [], [page]
 
@@ -118,6 +133,9 @@ def everything() -> str:
         "<h2>Notation</h2>",
         table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
         markdown_html(CONVENTIONS),
+        markdown_html(MEDIANS),
+        "<h2>Terms</h2>",
+        table(("term", "meaning"), [(html.escape(name), html.escape(says)) for name, says in TERMS.items()]),
         "<h2>Corrections</h2>",
         "<p>Each entry names a statement that differs from what we compute, and gives the evidence. <i>See it</i> "
         "opens a view that shows it.</p>",
