@@ -21,11 +21,12 @@ BUTTON = {
     "minWidth": 0,
     "whiteSpace": "nowrap",
     PHONE: {
-        "fontSize": 0,
-        "width": 40,
-        "padding": "6px 8px",
+        "justifyContent": "flex-start",
+        "overflow": "hidden",
+        "padding": "6px 9px",
+        "width": 38,
         "& .MuiButton-endIcon": {"display": "none"},
-        "& .MuiButton-startIcon": {"margin": 0},
+        "& .MuiButton-startIcon": {"margin": "0 12px 0 0"},
     },
 }
 QUIET = {"variant": "text", "size": "small", "margin": (0, 2), "sx": BUTTON}
