@@ -132,17 +132,18 @@ def test_a_chart_stays_dark_when_it_is_drawn_again(open_page):
 
 def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
     tab = open_page("?page=lessons&lesson=2&idea=2")
-    table = tab.page.locator("caption", has_text="30 particles, 2 dimensions")
-    table.wait_for()
+    figure = tab.page.get_by_text("Variance of 30 particles")
+    figure.wait_for()
     assert tab.page.evaluate("!window.steinlab?.frames")  # the stage of idea 1 was never shown
-    for key, idea in (("n", 3), ("ArrowRight", 4), ("ArrowLeft", 3), ("p", 2), ("Shift+Enter", 3), ("p", 2)):
+    right, left = "ArrowRight", "ArrowLeft"
+    for key, idea in ((right, 3), (right, 4), (left, 3), (left, 2), ("Shift+Enter", 3), (left, 2)):
         tab.page.keyboard.press(key)
         tab.page.wait_for_url(f"**idea={idea}")
-        table.wait_for(state="visible" if idea == 2 else "hidden")
+        figure.wait_for(state="visible" if idea == 2 else "hidden")
         expect(tab.page.get_by_role("heading", level=2).locator("visible=true")).to_have_count(1)
     next_idea(tab)
-    slope = tab.page.get_by_role("slider", name="slope").last
-    slope.press("ArrowRight")  # a slider's own key
+    stretch = tab.page.get_by_role("slider", name="stretch").last
+    stretch.press("ArrowRight")  # a slider's own key
     tab.page.wait_for_url("**idea=3")
     tab.page.locator(".main-content").evaluate("node => node.scrollTo(0, 9999)")
     tab.page.get_by_role("link", name="Idea 4").click()
@@ -152,13 +153,13 @@ def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
     tab.page.wait_for_url("**lesson=01&idea=1")
     tab.page.go_back()
     tab.page.wait_for_url("**lesson=02&idea=4")
-    at_idea(tab, "idea 4 of 5")
+    at_idea(tab, "idea 4 of 4")
 
 
 def test_an_old_link_to_a_cell_opens_the_idea_that_holds_it(open_page):
     tab = open_page("?page=lessons&lesson=02&cell=6")
     tab.page.wait_for_url("**lesson=02&idea=2")
-    at_idea(tab, "idea 2 of 5")
+    at_idea(tab, "idea 2 of 4")
 
 
 def test_code_is_folded_and_stays_as_the_reader_left_it(open_page):
@@ -170,10 +171,10 @@ def test_code_is_folded_and_stays_as_the_reader_left_it(open_page):
     fold.click()
     code.wait_for()
     next_idea(tab)
-    tab.page.get_by_text("def draw(slope)").wait_for()
+    tab.page.get_by_text("def draw(stretch)").wait_for()
     tab.page.wait_for_url("**idea=3")
     tab.page.reload()
-    tab.page.get_by_text("def draw(slope)").wait_for()
+    tab.page.get_by_text("def draw(stretch)").wait_for()
     tab.page.get_by_text("Show code").click()
     tab.page.get_by_text("Open in Jupyter").click()
     tab.page.get_by_text("jupyter lab notebooks/02_attraction_and_repulsion.ipynb").wait_for()
@@ -258,10 +259,10 @@ LOSE_ONE = """() => {
 def test_a_stage_whose_first_word_is_lost_starts_all_the_same(open_page):
     """As in Jupyter while the kernel runs other cells."""
     tab = open_page("?page=lessons&lesson=02&idea=2")
-    at_idea(tab, "idea 2 of 5")
+    at_idea(tab, "idea 2 of 4")
     tab.page.evaluate(LOSE_ONE)
     tab.page.get_by_role("button", name="Back", exact=True).click()
-    at_idea(tab, "idea 1 of 5")
+    at_idea(tab, "idea 1 of 4")
     tab.wait("window.steinlab && window.steinlab.frames > 0")
     assert tab.page.evaluate("window.lost")
 
