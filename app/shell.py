@@ -12,7 +12,7 @@ from tornado.ioloop import IOLoop
 
 from app.bar import Bar
 from app.contents import PAGES
-from app.playlist import Playlist, place_of, read_playlist
+from app.lesson.playlist import Playlist, place_of, read_playlist
 from app.server.limits import LIMITS
 from app.server.loop import soon, unscheduled
 from app.server.memory import detach_busy, forget_page, keep_alive

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 import pytest
 
 from app.contents import PAGES
+from app.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
 from app.pages.lecture import preparing
 from app.pages.lecture.page import shipped
 from app.pages.lecture.preparing import Preparing
-from app.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
 from stein_core.runs.cache import start
 
 

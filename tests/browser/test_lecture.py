@@ -1,15 +1,14 @@
 """A lecture over several pages in the browser: it asks, answers, goes on, and the speaker's window follows."""
 
 import re
-import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
 from app.contents import PAGES
+from app.lesson.playlist import place_of
 from app.pages.lecture.page import shipped
-from app.playlist import place_of
 
 pytestmark = pytest.mark.browser
 
@@ -136,8 +135,6 @@ LARGE = """[...Bokeh.documents].some(d => [...d._all_models.values()].some(
 def test_alpha_is_at_the_foot_of_a_phone(open_tab):
     tab = open_tab("?target=gaussian&methods=svgd")
     tab.page.set_viewport_size({"width": 390, "height": 844})
-    alphas = tab.page.get_by_role("slider", name="alpha")
-    time.sleep(0.5)
-    seen = [each.bounding_box() for each in alphas.all() if each.is_visible()]
-    assert any(box and 700 < box["y"] < 844 for box in seen)
-    assert not tab.page.get_by_role("slider", name="Rewind").first.is_visible()
+    alpha = tab.page.get_by_role("slider", name="alpha").locator("visible=true").last
+    expect(tab.page.get_by_role("slider", name="Rewind").first).to_be_hidden()
+    assert 650 < tab.at_rest(alpha.bounding_box)["y"] < 844

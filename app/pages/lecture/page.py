@@ -11,8 +11,8 @@ import panel_material_ui as pmui
 import param
 from panel.custom import JSComponent
 
+from app.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
 from app.pages.lecture.preparing import Preparing
-from app.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
 from app.server.folders import ASSETS
 from app.server.loop import soon
 from app.ui import link

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.lesson import reading
 from app.lesson.ideas import ideas_of
-from app.playlist import Place, place_of
+from app.lesson.playlist import Place, place_of
 from app.server.background import STOPPING, Cancelled as Unwanted, Threads, background_work
 from app.server.errors import note
 
@@ -21,7 +21,7 @@ class Preparing:
     """Go through the stops of a lecture on a thread.
 
     Args:
-        play: names of the stops, see `app.playlist.place_of`.
+        play: names of the stops, see `app.lesson.playlist.place_of`.
         pages: key -> entry, see `app.contents`.
         tell: called on the thread after each stop.
 
