@@ -132,7 +132,7 @@ def test_a_chart_stays_dark_when_it_is_drawn_again(open_page):
 
 def test_a_link_opens_its_idea_and_next_shows_one_at_a_time(open_page):
     tab = open_page("?page=lessons&lesson=2&idea=2")
-    figure = tab.page.get_by_text("Variance of 30 particles")
+    figure = tab.page.get_by_text("Variance of 30 particles", exact=True)
     figure.wait_for()
     assert tab.page.evaluate("!window.steinlab?.frames")  # the stage of idea 1 was never shown
     right, left = "ArrowRight", "ArrowLeft"
