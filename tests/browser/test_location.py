@@ -72,6 +72,7 @@ def test_the_bug_brings_the_locations_to_the_centre_and_back(open_tab):
     tab = open_tab(PAGE)
     tab.button("Show NumPyro's bug").click()
     tab.page.wait_for_url("**guide.density=twice*")
+    tab.wait("window.steinlab.step[0] < 200")  # the page opens on a later step
     tab.wait("window.steinlab.step[0] > 250")
     locations, scales = np.array(tab.rows(0))[:, :2], np.array(tab.rows(1))[:, :2]
     assert np.abs(locations).max() < 0.3 and scales.min() < 0.1

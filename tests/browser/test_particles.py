@@ -18,7 +18,7 @@ SMALL = "?target=gaussian&methods=svgd"  # one cheap panel; the first tab's prog
 
 def test_plays_at_once_on_a_real_posterior(open_tab):
     tab = open_tab("?page=particles")
-    tab.page.get_by_text("Who keeps the arms?").first.wait_for()
+    tab.page.get_by_text("SVGD huddles near the mode").first.wait_for()
     tab.page.get_by_text("Banana").first.wait_for()
     first = tab.step()
     tab.wait(f"window.steinlab.step[0] > {first} + 10 && window.steinlab.step[1] > {first} + 10")
