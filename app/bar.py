@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 
 import panel_material_ui as pmui
@@ -45,7 +46,7 @@ class Bar:
     """
 
     def __init__(self, shell, pages, first: str):
-        self.shell = shell
+        self.shell = weakref.proxy(shell)  # which has this bar: a circle would outlive its page
         self.menu = pmui.Select(
             label="Page",
             stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen

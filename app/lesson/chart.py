@@ -53,7 +53,7 @@ class Chart(Output):
     def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list], equal: bool = False):
         super().__init__()
         self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
-        self.unit, self.height = 1, HEIGHT
+        self.unit, self.height, self.arriving = 1, HEIGHT, False
         self.shown_at: tuple | None = (1, HEIGHT)  # unit and height of the figure on screen; None: it is a stand-in
         self.controls = self.dials = {
             name: control(name, values, self.host.jupyter) for name, values in controls.items()
@@ -114,6 +114,8 @@ class Chart(Output):
 
     def show(self) -> None:
         """Show the newest drawing, or say why it failed and keep the last one. On the event loop."""
+        if self.arriving:
+            return
         with self.lock:
             newest, self.newest = self.newest, None
         if newest is None or self.closed:
@@ -129,9 +131,15 @@ class Chart(Output):
         self.said.param.update(object=problem, visible=bool(problem))
 
     def stand_in(self, panes: list) -> None:
-        """Show these until the first drawing is there."""
-        if not len(self.figure):
-            self.figure[:], self.shown_at = panes, None
+        """Show these until the first drawing is there, and a browser has them: Bokeh fails if they leave before."""
+        if panes and not len(self.figure) and self.newest is None:
+            self.arriving, self.shown_at = True, None
+            self.figure[:] = [*panes, Arrival(self.arrived)]
+
+    def arrived(self) -> None:
+        """The browser has the stand-in: it may be replaced."""
+        self.arriving = False
+        UI_THROTTLE.run(self.host.later, self.show)
 
     def idle(self) -> None:
         """Show that nothing is being drawn, unless a new drawing has begun. On the event loop."""

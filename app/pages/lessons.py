@@ -23,6 +23,7 @@ from app.server.loop import soon
 from app.server.memory import forget_parts
 from app.stage.lecture import Lecture
 from app.ui import link
+from app.ui.browser import Arrival
 from app.ui.text import BUSY, Text, code_html, markdown_html
 from stein_core.base.errors import short
 
@@ -79,6 +80,7 @@ class Lessons:
         self.begun = False  # nothing runs before the page is there
         self.results: dict[int, Result] = {}
         self.blocks: dict[int, pn.viewable.Viewable] = {}  # cell -> its component
+        self.arriving: set[int] = set()  # cells whose stand-in the browser does not have yet
         self.screens: dict[int, pn.Column] = {}  # idea -> what it shows
         talks, query, unread = Lecture.of_query(query)
         self.lecture = Lecture(shell, self.step, self.enlarge, on=talks)
@@ -187,6 +189,7 @@ class Lessons:
             self.reading.close()
             forget_parts(self.reading, *self.blocks.values(), *self.screens.values())
         self.lesson, self.results, self.blocks, self.screens, self.shown = lesson, {}, {}, {}, 0
+        self.arriving = set()
         self.cells.clear()
         host = NotebookHost(self.later, app="?", lesson=True)
         self.reading = Reading(lesson, host, lambda index, result: self.on_result(host, index, result))
@@ -281,7 +284,15 @@ class Lessons:
         busy = [pn.pane.HTML(BUSY, **WIDE)] * (not is_setup(cell))
         code = [Text(html=code_html(cell.source), **COLUMN)] * cell.open
         meanwhile = self.stand_in(index)
+        if meanwhile:  # Bokeh fails if a figure leaves before the browser has drawn it
+            self.arriving.add(index)
+            meanwhile.append(Arrival(lambda: self.arrived(index)))
         return pn.Column(*code, pn.Column(*busy, *meanwhile, **FIGURE), **WIDE)
+
+    def arrived(self, index: int):
+        """The browser has the stand-in of a cell: its output may take its place."""
+        self.arriving.discard(index)
+        self.in_turn(lambda: self.fill(index))
 
     def stand_in(self, index: int) -> list:
         """Return what a cell shows until it has run; nothing in a lecture, whose text is larger."""
@@ -307,7 +318,12 @@ class Lessons:
     def fill(self, index: int):
         """Show the result of a cell that has run, if its idea is on screen."""
         idea = self.ideas[self.shown]
-        if index not in self.results or index not in self.blocks or not idea.start <= index < idea.stop:
+        if (
+            index in self.arriving
+            or index not in self.results
+            or index not in self.blocks
+            or not idea.start <= index < idea.stop
+        ):
             return
         result, parts = self.results[index], []
         if result.problem:

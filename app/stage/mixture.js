@@ -18,8 +18,23 @@ function isolines(values, level) {
   return found;
 }
 
+// What is seen of the guides, with four sds of each: the grid shall not be coarser than it needs to be.
+function around(rows, [x0, x1, y0, y1]) {
+  const box = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let r = 0; r < rows.length; r += ROW) {
+    for (const axis of [0, 1]) {
+      const at = rows[r + axis], far = 4 * rows[r + 2 + axis];
+      box[2 * axis] = Math.min(box[2 * axis], at - far);
+      box[2 * axis + 1] = Math.max(box[2 * axis + 1], at + far);
+    }
+  }
+  const inner = [Math.max(box[0], x0), Math.min(box[1], x1), Math.max(box[2], y0), Math.min(box[3], y1)];
+  return inner[0] < inner[1] && inner[2] < inner[3] ? inner : [x0, x1, y0, y1];
+}
+
 // The contours of an equal mixture of normals that hold these shares of its visible mass, as `isolines`, in data units.
-function mixtureContours(rows, [x0, x1, y0, y1], shares) {
+function mixtureContours(rows, seen, shares) {
+  const [x0, x1, y0, y1] = around(rows, seen);
   const dx = (x1 - x0) / (CELLS - 1), dy = (y1 - y0) / (CELLS - 1), values = new Float64Array(CELLS * CELLS);
   const bell = (from, step, mean, sd) => {
     const wide = Math.max(sd, 0.6 * step);  // narrower than a cell it would fall between two points
