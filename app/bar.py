@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
+NO_STOPS = ("index", "lecture")  # pages that are no stop of a lecture
 PHONE = "@media (max-width: 600px)"
 SELECT = {
     "minWidth": "0",
@@ -73,10 +74,9 @@ class Bar:
     def shares(self) -> dict[str, Callable[[], None]]:
         """What can be shared of the page on screen, and how."""
         shell = self.shell
-        general = {
-            "Copy link": lambda: shell.copy_link(shell.page.link()),
-            "Add to a lecture": shell.add_to_lecture,
-        }
+        general = {"Copy link": lambda: shell.copy_link(shell.page.link())}
+        if shell.key not in NO_STOPS:
+            general["Add to a lecture"] = lambda: shell.add_to_lecture()
         return {**general, **getattr(shell.page, "shares", {})}
 
     def _open(self, item):

@@ -205,7 +205,8 @@ class Shell:
         before, place = self.page, place_of(playlist.play[playlist.at - 1], self.known)
         self.playlist = playlist
         if place.page in self.pages:
-            self.pages[place.page].open(place.query)
+            if hasattr(self.pages[place.page], "open"):
+                self.pages[place.page].open(place.query)
             self.turn_to(place.page, push=False)
         else:
             self.turn_to(place.page, place.query, push=False)
@@ -272,8 +273,17 @@ class Shell:
 
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""
-        query = dict(parse_qsl(link.removeprefix("?")))
-        self.turn_to(page_of(query), query, push=True)
+        self.follow(dict(parse_qsl(link.removeprefix("?"))), push=True)
+
+    def follow(self, query: dict[str, str], push: bool):
+        """Show what a link says: a page, or a lecture. push: add an entry to the browser's history."""
+        if "play" not in query or query.get("page"):
+            return self.turn_to(page_of(query), query, push=push)
+        made, _, problems = read_playlist(fields(query), self.known)
+        if problems:
+            pn.state.notifications.warning(" ".join(problems))
+        if made.play:
+            self.play(made, push=push)
 
     def diagnose(self, runs: list[tuple]):
         """Show page "Your posterior" with these runs of a stage, see `app.stage.hand_over.runs_of`."""
@@ -331,11 +341,7 @@ class Shell:
             pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))
         self.address = ""  # one sent before the browser was ready is lost, and Back has changed it
         if "back" in message:
-            query = dict(parse_qsl(message["back"].removeprefix("?")))
-            if "play" in query and not query.get("page"):
-                made, *_ = read_playlist(fields(query), self.known)
-                return self.play(made, push=False) if made.play else None
-            self.turn_to(page_of(query), query, push=False)
+            self.follow(dict(parse_qsl(message["back"].removeprefix("?"))), push=False)
 
     def full(self, link: str) -> str:
         """Return the query of the current page's link, with the page's key and the theme."""

@@ -52,3 +52,37 @@ def test_a_page_is_answered_before_it_is_built(monkeypatch):
     assert page.index("Loading the page") < page.index('<script type="text/java')
     sheet = '<link rel="stylesheet"'
     assert page.count(sheet) == page.count(f'{sheet} media="print"') > 0  # the first picture waits for none
+
+
+def test_a_lecture_goes_over_pages_that_have_no_lecture_of_their_own_and_ends():
+    seen = []
+
+    async def visited():
+        with session_of(Document()) as session, set_curdoc(session.document):
+            made = shell.Shell({"page": "notation"})
+            made.begin()
+            made.go("?play=benchmarks%3Ftable%3Dsvgd_uci~notation%3F")
+            seen.append((made.key, made.browser.lecture, made.playlist.at, made.full("")))
+            for by in (1, 1, -1):  # it ends at its end
+                made.forth(by)
+                seen.append((made.key, made.playlist.at))
+            made.on_key("p")
+            seen.append((made.key, made.browser.lecture, made.playlist))
+            offered = set(made.bar.shares)
+            made.go("?page=lecture")
+            seen.append((offered, set(made.bar.shares), made.bar.tour.visible))
+
+    finished(visited())
+    assert seen == [
+        (
+            "benchmarks",
+            True,
+            1,
+            "?play=benchmarks?table%3Dsvgd_uci~notation?".replace("?table", "%3Ftable")[:-1] + "%3F",
+        ),
+        ("notation", 2),
+        ("notation", 2),
+        ("benchmarks", 1),
+        ("benchmarks", False, None),
+        ({"Copy link", "Add to a lecture"}, {"Copy link"}, False),
+    ]
