@@ -196,7 +196,7 @@ def until(happened, seconds=150):
 
 def test_the_page_opens_on_its_answer_before_any_program_is_compiled(training, monkeypatch):
     """In the gap between the data w-SVGD has hardly any doubt, f-SVGD about as much as NUTS."""
-    monkeypatch.setattr(FunctionSession, "_prepared", lambda self, *_: time.sleep(2) or pytest.fail("is not awaited"))
+    monkeypatch.setattr(FunctionSession, "prepared", lambda *_: time.sleep(2) or pytest.fail("is not awaited"))
     session, frames, news = training(FunctionSetup())
     until(lambda: session.snapshot and frames, seconds=2)
     first, truth = session.snapshot, seen.spread_of(sampled(FunctionSetup()).sd)["gap"]

@@ -78,7 +78,7 @@ class ShippedRun(TrainingRun):
 class Training(Player):
     """A setup in training. wake() starts it, sleep() rests it, close() ends the thread.
 
-    A subclass gives `_new_run`, `_end`, `_most`, `_interval`, `_seen`, `_packed`, `_effort`, `_prepared`,
+    A subclass gives `_new_run`, `_end`, `_most`, `_interval`, `_seen`, `_packed`, `_effort`, `prepared`,
     `_is_another` and `_asks`, and may have another `_first_step`.
 
     Args:

@@ -17,14 +17,14 @@ export function render({model, el}) {
     title.textContent = stop ? stop.title : "";
     note.textContent = stop ? stop.note : "";
     next.textContent = stop && stops[at] ? `Next: ${stops[at].title}` : stop ? "This is the last stop." : "";
-    const seconds = began ? Math.floor((Date.now() - began) / 1000) : 0;
+    const seconds = began ? Math.floor((performance.now() - began) / 1000) : 0;
     clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
   }
 
   channel.onmessage = ({data}) => {
     if (!data.at || JSON.stringify(data.play) !== JSON.stringify(model.stops.map(stop => stop.name))) return;
     at = data.at;
-    began ||= Date.now();
+    began ||= performance.now();
     show();
   };
   back.addEventListener("click", () => channel.postMessage({move: "left"}));
