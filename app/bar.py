@@ -76,7 +76,7 @@ class Bar:
         shell = self.shell
         general = {"Copy link": lambda: shell.copy_link(shell.page.link())}
         if shell.key not in NO_STOPS:
-            general["Add to a lecture"] = lambda: shell.add_to_lecture()
+            general["Add to a lecture"] = lambda: shell.presentation.add()
         return {**general, **getattr(shell.page, "shares", {})}
 
     def _open(self, item):
@@ -87,4 +87,4 @@ class Bar:
         self.shares[item["label"]]()
 
     def _talk(self):
-        self.shell.on_key("p")
+        self.shell.presentation.on_key("p")

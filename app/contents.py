@@ -9,7 +9,7 @@ from app.pages.benchmarks.page import Benchmarks
 from app.pages.collapse.page import Collapse
 from app.pages.functions.page import FunctionsPage
 from app.pages.lecture.page import LecturePage
-from app.pages.lessons import Lessons
+from app.pages.lessons.page import Lessons
 from app.pages.location import Location
 from app.pages.notation import Notation
 from app.pages.particles import Particles

@@ -12,7 +12,8 @@ from tornado.ioloop import IOLoop
 
 from app.bar import Bar
 from app.contents import PAGES
-from app.lesson.playlist import Playlist, place_of, read_playlist
+from app.lesson.playlist import place_of, read_playlist
+from app.presentation import Presentation
 from app.server.limits import LIMITS
 from app.server.loop import soon, unscheduled
 from app.server.memory import detach_busy, forget_page, keep_alive
@@ -96,7 +97,7 @@ class Shell:
         )
         wanted = query.get("page")
         self.unknown = [] if wanted in (None, *PAGES) else [str(unknown("page", wanted, PAGES))]
-        self.playlist: Playlist | None = None  # the lecture that runs
+        self.presentation = Presentation(self)
         self.key, self.query = self._first(query)
         self.bar = Bar(self, self.known, self.key)
         self.menu = self.bar.menu
@@ -123,7 +124,7 @@ class Shell:
         self.unknown += problems
         if not made.play:
             return FIRST, {}
-        self.playlist = made
+        self.presentation.playlist = made
         place = place_of(made.play[made.at - 1], self.known)
         return place.page, place.query
 
@@ -150,8 +151,8 @@ class Shell:
         keep_alive()
         self.page.show()
         self.bar.show(self.page)
-        if self.playlist:
-            self._talk()
+        if self.presentation.playlist:
+            self.presentation.talk()
         if self.unknown:
             pn.state.notifications.warning(" ".join(self.unknown))  # it shows text, not markup
         self.wait()
@@ -198,79 +199,6 @@ class Shell:
         self.frame.param.update(**(bare if on else usual))
         self.browser.lecture = on
 
-    # ---- a lecture over several pages
-
-    def play(self, playlist: Playlist, push: bool = True):
-        """Show the stop of a lecture at which it is. push: add an entry to the browser's history."""
-        before, place = self.page, place_of(playlist.play[playlist.at - 1], self.known)
-        self.playlist = playlist
-        if place.page in self.pages:
-            if hasattr(self.pages[place.page], "open"):
-                self.pages[place.page].open(place.query)
-            self.turn_to(place.page, push=False)
-        else:
-            self.turn_to(place.page, place.query, push=False)
-        if before is not self.page and getattr(before, "lecture", None):
-            before.lecture.turn(False)
-        self._talk()
-        self.address = self.full("")
-        self.browser.show_link(self.address, push=push)
-
-    def _talk(self):
-        """Turn the lecture on for the page on screen, and tell the speaker's window."""
-        page, lecture = self.page, getattr(self.page, "lecture", None)
-        if tour := getattr(page, "tour", None):
-            tour.place = self.playlist.at, len(self.playlist.play)
-        if lecture:
-            lecture.turn(True)
-        else:
-            self.lecture(True)
-        if tour:
-            tour.ask()
-        self.browser.cast({"at": self.playlist.at, "play": self.playlist.play})
-
-    def forth(self, by: int):
-        """Go on (1) or back (-1): to an answer, or to another stop of the lecture or of the page's tour."""
-        tour, lecture = getattr(self.page, "tour", None), getattr(self.page, "lecture", None)
-        if tour and tour.asked and by > 0:
-            tour.answer()
-        elif self.playlist and self.browser.lecture:
-            if (moved := self.playlist.moved(by)) != self.playlist:
-                self.play(moved)
-        elif lecture:
-            lecture.move(by)
-
-    def on_key(self, key: str):
-        """Do what a key of the lecture says: "p", "left" or "right"."""
-        if key != "p":
-            self.forth(1 if key == "right" else -1)
-        elif lecture := getattr(self.page, "lecture", None):
-            lecture.toggle()
-        elif self.browser.lecture:
-            self.lecture(False)
-            self.end_of_lecture()
-        elif self.key == "lecture":
-            self.play(self.page.playlist)
-        else:
-            self.go("?page=lecture")
-
-    def end_of_lecture(self):
-        """Forget the stops: the speaker has left the lecture."""
-        self.playlist = None
-        for page in self.pages.values():
-            if tour := getattr(page, "tour", None):
-                tour.place = None
-
-    def add_to_lecture(self):
-        """Put what is on screen at the end of the lecture that page "Lecture" prepares."""
-        tour, name = getattr(self.page, "tour", None), f"{self.key}?{self.page.link()}"
-        if tour and tour.at >= 0 and not tour.stale:
-            name = f"{self.key}.{tour.at + 1}"
-        elif self.key == "lessons":
-            name = f"lessons.{int(self.page.lesson.key)}.{self.page.shown + 1}"
-        self.turn_to("lecture")
-        self.page.add(name)
-
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""
         self.follow(dict(parse_qsl(link.removeprefix("?"))), push=True)
@@ -283,7 +211,7 @@ class Shell:
         if problems:
             pn.state.notifications.warning(" ".join(problems))
         if made.play:
-            self.play(made, push=push)
+            self.presentation.play(made, push=push)
 
     def diagnose(self, runs: list[tuple]):
         """Show page "Your posterior" with these runs of a stage, see `app.stage.hand_over.runs_of`."""
@@ -327,7 +255,7 @@ class Shell:
             if self.pages and hasattr(self.page, "resized"):
                 self.page.resized()
         if "key" in message:
-            pn.state.onload(lambda: self.on_key(message["key"]))
+            pn.state.onload(lambda: self.presentation.on_key(message["key"]))
         if message.keys() <= {"height", "key"}:
             return
         if "copied" in message:
@@ -345,8 +273,8 @@ class Shell:
 
     def full(self, link: str) -> str:
         """Return the query of the current page's link, with the page's key and the theme."""
-        if self.playlist and self.browser.lecture:
-            link, key = self.playlist.to_query(), []
+        if self.presentation.playlist and self.browser.lecture:
+            link, key = self.presentation.playlist.to_query(), []
         else:
             key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
         return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])

@@ -29,7 +29,7 @@ from app.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
 from app.lesson.output import Output
 from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
 from app.notebook import chart, colour, hidden, shades, stage, steps, table
-from app.pages.lessons import LINK, At
+from app.pages.lessons.page import LINK, At
 from app.pages.notation import SYMBOLS, everything, symbols
 from app.pages.notation.corrections import CORRECTIONS
 from app.pages.start import front

@@ -58,7 +58,7 @@ class Lecture:
         """Start the lecture, or leave it."""
         self.turn(not self.on)
         if not self.on:
-            self.shell.end_of_lecture()
+            self.shell.presentation.end()
 
     def turn(self, on: bool) -> None:
         """Let the picture fill the screen, with text and lines of twice the size, or not."""

@@ -90,7 +90,7 @@ class Live:
         self.read_outs = ReadOuts(key=self.stage.slot, dark=shell.frame.dark_theme, sizing_mode="stretch_width")
         shell.frame.param.watch(self.darken, "dark_theme")
         self.streamer = Streamer(self.stage.send, later)
-        self.tour = Tour(self.presets, self.go, lambda on: self.session.play(not on), shell.forth)
+        self.tour = Tour(self.presets, self.go, lambda on: self.session.play(not on), shell.presentation.forth)
         turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
         self.lecture = Lecture(shell, self.tour.move, *turned, on=look.on)
         self.lecture.around.append(self.tour.about)

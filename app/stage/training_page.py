@@ -66,7 +66,7 @@ class TrainingPage:
         shell.frame.param.watch(self.darken, "dark_theme")
         self.make(Pausable(lambda: self.trainings.playing, lambda: self.trainings.play(False)))
         self._make_widgets()
-        self.tour = Tour(self.presets, self.controls.go, lambda on: hide(self.stage, on), shell.forth)
+        self.tour = Tour(self.presets, self.controls.go, lambda on: hide(self.stage, on), shell.presentation.forth)
         turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
         self.lecture = Lecture(shell, self.tour.move, *turned, on=talks)
         self.sidebar = self.controls.sidebar

@@ -73,7 +73,7 @@ class Collapse:
         self.damaged = pmui.Alert(DAMAGED, severity="warning", visible=False, closeable=True)
         self.sidebar = self.settings.groups
         held = [*self.panes.values()]
-        self.tour = Tour(STOPS, self._go, lambda on: [hide(pane, on) for pane in held], shell.forth)
+        self.tour = Tour(STOPS, self._go, lambda on: [hide(pane, on) for pane in held], shell.presentation.forth)
         self.lecture = Lecture(shell, self.tour.move, self._enlarge, self.tour.lecture, on=talks)
         self.dials = Dials(lambda **change: self._take(replace(self.grid, **change), self.axis, self.quantity))
         self.lecture.only += [self.tour.text, self.dials.row]

@@ -92,7 +92,7 @@ class LecturePage:
             label="Start the lecture",
             icon="slideshow",
             variant="contained",
-            on_click=lambda event: shell.play(self.playlist),
+            on_click=lambda event: shell.presentation.play(self.playlist),
             **BUTTON,
         )
         self.prepare = pmui.Button(
