@@ -13,12 +13,12 @@ from app.lesson.output import Output
 from app.server.background import while_wanted
 from app.server.streaming import Mailbox, Streamer
 from app.stage.kept import kept, key_of
-from app.stage.scene import SideBySide
+from app.stage.scene import SAMPLED, SideBySide
 from app.stage.session import Session, capacity_of
 from app.stage.setup import Setup, all_knobs
 from app.stage.stage import Stage
 from app.ui.knob_widgets import LARGE, set_value, widget
-from stein_core import compile
+from stein_core import METHODS, compile
 from stein_core.base.errors import unknown
 
 MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails", "draws": "true draws"}
@@ -46,7 +46,9 @@ class LiveStage(Output):
                 if name not in known:
                     raise unknown(kind, name, known)
         drawn, later = DRAWN if marks is None else marks, self.host.later
-        named = {name: words for name, words in MARKS.items() if name != "draws" or name in drawn}
+        self.page = "samplers" if all(METHODS[method].facts.sampler for method in setup.methods) else "particles"
+        words = {**MARKS, **SAMPLED} if self.page == "samplers" else MARKS
+        named = {name: words[name] for name in words if name != "draws" or name in drawn}
         self.quiet, self.link, self.closed = False, "", False
         self.stage = Stage(
             on_message=self.on_message, marks=named, show={name: name in drawn for name in named}, embedded=True
@@ -154,11 +156,11 @@ class LiveStage(Output):
 
     def show_link(self) -> None:
         """Update the link to what runs now."""
-        link = self.host.app + self.session.linked().to_query()
+        link = f"{self.host.app}{f'page={self.page}&' * (self.page != 'particles')}{self.session.linked().to_query()}"
         if link != self.link:
             self.link = link
-            style = "color: inherit; font-size: 15px"
-            self.onward.object = f'<a href="{html.escape(link)}" target="_blank" style="{style}">Open in Particles</a>'
+            about, title = 'target="_blank" style="color: inherit; font-size: 15px"', self.page.title()
+            self.onward.object = f'<a href="{html.escape(link)}" {about}>Open in {title}</a>'
 
 
 def lesson_key(setup: Setup, metrics: Sequence[str]) -> str:

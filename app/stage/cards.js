@@ -105,7 +105,7 @@ function makeCard(deck, {title, kind, particle, metrics, accent, edit, note}, on
     }
     return out;
   });
-  return {title, kind, particle, accent, edit, note, node, outs, fold, icon, name, many, at, canvas, readouts, trail: [], step: 0, raw: null, arrows: []};
+  return {title, kind, particle, accent, edit, note, node, outs, fold, icon, name, many, at, canvas, readouts, trail: [], recent: [], step: 0, raw: null, arrows: []};
 }
 
 const WORDS = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];

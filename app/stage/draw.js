@@ -27,14 +27,14 @@ function clipPlot(ctx, {w, h, edges: {left, right, top, bottom}}) {
   ctx.clip();
 }
 
-// Five strokes of rising opacity; a stroke per particle and age would be thousands.
+// Five strokes of rising opacity; a stroke per particle and age would be thousands. The path of a few stays visible.
 function drawTrails(ctx, map, trail, color) {
   ctx.strokeStyle = color;
   ctx.lineWidth = 1.5 * unit;
   const last = trail.length - 1, count = trail[last].length;
   for (let band = 0; band < 5; band++) {
     const from = Math.floor(band * last / 5), to = Math.floor((band + 1) * last / 5);
-    ctx.globalAlpha = 0.05 + 0.08 * band;
+    ctx.globalAlpha = (count <= 2 * PATHS ? 0.3 : 0.05) + 0.08 * band;
     ctx.beginPath();
     for (let i = 0; i < count; i += 2) {
       let pen = "moveTo";

@@ -1,7 +1,12 @@
 // What comes with a frame: the inverse of `wire.pack`, and what a card makes of it.
 
-// A trail shows where a few particles came from, and the last steps of many.
+// A trail shows the whole path of a few particles, and the last steps of many.
+const PATHS = 4;  // particles
 const trailOf = count => Math.max(12, Math.min(400, Math.floor(2400 / count)));
+
+// Whether a few particles stand where they stood at the frame before the last: such a frame adds nothing to a path.
+const rests = (map, trail, here) => here.length <= 2 * PATHS && trail.length > 1 &&
+  here.every((v, i) => Math.abs(v - trail.at(-2)[i]) * (i % 2 ? map.ky : map.kx) < 0.5);
 
 // Whether any particle has gone further than a few pixels between two sets of positions.
 function moves(map, before, here) {
@@ -41,7 +46,7 @@ function averaged(card, {noisy, rows, step}, moving) {
 
 // Gives a card its new panel: background, trail, arrows and step. Returns whether another run, or fewer particles, have come.
 function takePanel(card, panel, background, fresh) {
-  if (background !== card.background) card.trail = [];  // another space
+  if (background !== card.background) card.trail = card.recent = [];  // another space
   card.background = background;
   card.restarted = fresh || panel.step < card.step;
   card.moved = panel.step !== card.step;
@@ -50,9 +55,10 @@ function takePanel(card, panel, background, fresh) {
   if (card.restarted) {  // what came later than this step never happened, or will be drawn again
     card.readouts.forEach(readout => { readout.history = readout.history.filter(past => past.step < panel.step); });
   }
-  if (begin) card.trail = [];
-  else if (!card.moved) card.trail.pop();
-  card.arrows = averaged(card, panel, moves(background.map, card.trail.at(-20), here));
+  if (begin) card.trail = card.recent = [];
+  else if (!card.moved || rests(background.map, card.trail, here)) card.trail.pop();
+  card.arrows = averaged(card, panel, moves(background.map, card.recent.at(-20), here));
+  card.recent = [...card.recent, here].slice(-20);
   card.trail = [...card.trail, here].slice(-trailOf(panel.count));
   card.fresh = true;
   card.step = panel.step;

@@ -20,6 +20,7 @@ from stein_core.contract.spec import Options, data_of, target_at
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
+SAMPLED = {"attract": "target's score", "repulse": "score of the noise", "guides": "σ around each μ(z)"}  # its marks
 MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside each contour
 
 

@@ -261,7 +261,7 @@ export function render({model, el}) {
     waiting(true);
     panels = [];
     for (const card of cards) {
-      Object.assign(card, {trail: [], step: 0, raw: null, arrows: [], fresh: false, before: null, drawn: null});
+      Object.assign(card, {trail: [], recent: [], step: 0, raw: null, arrows: [], fresh: false, before: null, drawn: null});
       card.readouts.forEach(readout => clearReadout(readout, card));
     }
     queue.splice(0).forEach(passOver);

@@ -32,7 +32,7 @@ STICKY = """@media (max-width: 600px) {
 }"""
 ROW = {"sx": LARGE, "margin": (0, 24), "styles": {"flex": "1 1 160px", "max-width": "400px"}}
 DIMS = (1, 2, 5, 10, 20, 50, 100)  # of a lecture
-LECTURE_KNOBS = ("method.alpha", "method.particles", "kernel.name")
+LECTURE_KNOBS = ("method.alpha", "method.particles", "kernel.name", "target.weight", "target.apart")
 
 
 def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
@@ -42,7 +42,7 @@ def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
         known: the knobs of the page by name.
         on_knob: on_knob(name, value) is called for each move.
     """
-    made = {name: widget(known[name], on_knob) for name in LECTURE_KNOBS}
+    made = {name: widget(known[name], on_knob) for name in LECTURE_KNOBS if name in known}
     for each in made.values():
         each.param.update(visible=False, **ROW)
     return made

@@ -279,6 +279,26 @@ def test_the_arrow_of_a_guide_at_rest_is_a_mean_over_hundreds_of_frames(chromium
     assert rest == pytest.approx(300**-0.5, rel=0.3) and way == pytest.approx(39**-0.5, rel=0.3)
 
 
+# Where the path of a card begins, and its length, after one particle has moved for 300 frames and rested for 2000.
+PATH = """source => {
+  const take = new Function("THEMES", source + "; return takePanel")({}), background = {map: {kx: 50, ky: 50}};
+  const card = {trail: [], recent: [], step: 0, raw: null, arrows: [], readouts: [], background};
+  for (let step = 1; step <= 2300; step++) {
+    const x = Math.min(step, 300) / 100, rows = new Float32Array([x + 0.001 * Math.sin(step), x, 1, 1, 0, 0, 0, 0]);
+    take(card, {count: 1, step, noisy: false, rows}, background, false);
+  }
+  return [card.trail[0][1], card.trail.length];
+}"""
+
+
+def test_the_path_of_one_particle_stays_when_it_has_come_to_rest(chromium):
+    source = "".join((ROOT / "app" / "stage" / name).read_text() for name in ("draw.js", "frames.js"))
+    page = chromium.new_page()
+    start, length = page.evaluate(PATH, source)
+    page.close()
+    assert start == pytest.approx(0.01) and length < 310
+
+
 # What is on screen every few milliseconds: run, status, extent, and the step of the particles, null without any.
 WATCH = (
     f"() => {{ {INSIDE}"

@@ -15,6 +15,7 @@ from app.server.background import Threads
 from app.server.loop import soon
 from app.stage.choices import REPULSION
 from app.stage.live_page import KEYS, PRESETS, Live
+from app.stage.scene import SAMPLED
 from app.stage.setup import CAPACITY, Setup
 from app.ui.colours import darken
 from app.ui.groups import dots, group
@@ -65,9 +66,7 @@ class Samplers(Live):
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
     presets, views = PRESETS["samplers"], staticmethod(lambda: SamplerView(lambda moments: None))
     marks = {
-        "attract": "target's score",
-        "repulse": "score of the noise",
-        "guides": "σ around each μ(z)",
+        **SAMPLED,
         "curve": "μ(z) on the line",
         "trails": "trails",
         "draws": "exact draws",
