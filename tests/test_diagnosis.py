@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import Report, Spec, collect, diagnose, fit, from_density, from_numpyro, from_rows, target_of
+from stein_core.base.arviz_api import from_groups, pareto_k
 from stein_core.base.distances import stein_matrix
 from stein_core.contract.known import Start, Truth
 from stein_core.contract.recipe import Recipe
@@ -153,9 +154,13 @@ def test_chains_that_do_not_agree():
     assert diagnose(apart, scores=-apart).findings["chains"].wrong
 
 
-def test_named_values_and_arviz_are_mapped_to_theta():
-    arviz = pytest.importorskip("arviz")
+@pytest.mark.parametrize("k", [0.3, 0.9])
+def test_paretos_k_is_that_of_the_law_that_the_weights_have(k):
+    weights = k * np.random.default_rng(0).exponential(size=20_000)  # their exponential is Pareto's, with this k
+    assert pareto_k(weights) == pytest.approx(k, abs=0.06)
 
+
+def test_named_values_and_arviz_are_mapped_to_theta():
     def model(y):
         m = numpyro.sample("m", dist.Normal(0, 1))
         numpyro.sample("y", dist.Normal(m, numpyro.sample("s", dist.HalfNormal(1))), obs=y)
@@ -167,7 +172,7 @@ def test_named_values_and_arviz_are_mapped_to_theta():
     one = diagnose(values, target)
     np.testing.assert_allclose(one.evidence.draws, np.column_stack([values["m"], np.log(values["s"])]))
     chains = {name: rows.reshape(2, 20) for name, rows in values.items()}
-    two = diagnose(arviz.from_dict(posterior=chains), target)
+    two = diagnose(from_groups({"posterior": chains}), target)
     np.testing.assert_allclose(two.evidence.draws, one.evidence.draws)
     assert two.evidence.chains == 2
     with pytest.raises(ValueError, match="'s'"):
@@ -232,13 +237,11 @@ def test_the_command_line_checks_a_file(run, tmp_path):  # noqa: F811
 
 
 def test_the_command_line_reads_arvizs_files(run, tmp_path):  # noqa: F811
-    import arviz
-
     chains = np.random.default_rng(0).normal(size=(4, 100, 2))
-    arviz.from_dict(posterior={"a": chains[..., 0], "b": chains[..., 1]}).to_netcdf(tmp_path / "right.nc")
+    from_groups({"posterior": {"a": chains[..., 0], "b": chains[..., 1]}}).to_netcdf(tmp_path / "right.nc")
     code, out, _ = run("diagnose", tmp_path / "right.nc")
     assert code == 0 and "cannot be checked" in out and "R-hat" in out
-    arviz.from_dict(prior={"a": chains[..., 0]}).to_netcdf(tmp_path / "prior.nc")
+    from_groups({"prior": {"a": chains[..., 0]}}).to_netcdf(tmp_path / "prior.nc")
     (tmp_path / "odd.nc").write_bytes(b"CDF no file")
     for file, message in (("prior.nc", "has no group 'posterior'"), ("odd.nc", "cannot be read")):
         code, _, err = run("diagnose", tmp_path / file)

@@ -364,6 +364,14 @@ def test_a_stage_takes_a_setup_or_a_links_text_and_says_what_is_wrong():
             stage(*arguments)
 
 
+def test_a_stage_of_samplers_has_their_words_and_opens_their_page():
+    made = stage("target=unbalanced&methods=ksivi", marks=("attract", "draws"))
+    assert made.link.startswith("app?page=samplers&target=unbalanced") and "Open in Samplers" in made.onward.object
+    assert made.stage.marks["attract"] == "target's score" and made.stage.marks["repulse"] == "score of the noise"
+    both = stage("target=unbalanced&methods=ksivi,svgd")
+    assert "Open in Particles" in both.onward.object and both.stage.marks["attract"] == "attraction"
+
+
 def curve(height=1.0, broken=False):
     if broken:
         raise ValueError("too steep")

@@ -11,6 +11,7 @@ import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import collect, diagnose, fit, from_density, target_of
+from stein_core.base.arviz_api import from_groups
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import Spec
 from stein_core.posterior.evidence import CHECKS, Finding
@@ -129,8 +130,6 @@ def test_the_law_of_a_random_walk_on_a_standard_normal_is_told_of_no_other_densi
 
 
 def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
-    import arviz
-
     rng = np.random.default_rng(0)
     draws, right = rng.normal(size=(1000, 2)), rng.normal(size=(4, 500, 2))
     diverging = np.arange(500) < np.array([[3], [0], [4], [0]])
@@ -138,7 +137,7 @@ def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
 
     def chains(x, stats=True):
         named = {"a": x[..., 0], "b": x[..., 1]}
-        return arviz.from_dict(posterior=named, sample_stats={"diverging": diverging} if stats else None)
+        return from_groups({"posterior": named, **({"sample_stats": {"diverging": diverging}} if stats else {})})
 
     clean = diagnose(draws, target, reference=chains(0.5 * right, stats=False))
     assert clean.ok is False and "of the reference's width" in clean.verdict  # without divergences it is believed

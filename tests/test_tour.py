@@ -121,5 +121,9 @@ def test_a_lecture_shows_no_slider_that_its_methods_do_not_have():
     for methods, alpha in ((("ksivi",), False), (("ksivi", "svgd"), True), (("svgd",), True)):
         made.show({"setup": Setup(methods=methods)})
         assert made.knobs["method.alpha"].visible == alpha and made.knobs["method.particles"].visible
+        assert not made.knobs["target.weight"].visible
+    made.show({"setup": Setup("unbalanced", ("ksivi",), knobs={"target.weight": 0.9})})
+    assert made.knobs["target.weight"].visible and made.knobs["target.weight"].value == 0.9
+    made.show({"setup": Setup(methods=("svgd",))})
     made.lecture(False)
     assert [name for name, knob in made.knobs.items() if knob.visible] == ["method.alpha"]  # on a phone

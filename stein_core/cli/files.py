@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
+from stein_core.base.arviz_api import from_netcdf, groups_of
 from stein_core.base.errors import short, unknown
 
 MOST_BYTES = 50 * 2**20
@@ -118,18 +119,16 @@ def inference_data_of(path: str, argument: str):
     Raises:
         ValueError: no such file, too large, another format, or no group `posterior`.
     """
-    import arviz  # not at the top: it takes a second
-
     if not os.path.isfile(path):
         raise ValueError(f"{argument} {short(path)!r}: there is no such file.")
     if os.path.getsize(path) > MOST_BYTES:
         raise ValueError(f"{argument} {short(path)!r} has {os.path.getsize(path):,} bytes; allowed: {MOST_BYTES:,}.")
     try:
-        found = arviz.from_netcdf(path).load()
+        found = from_netcdf(path)
     except Exception as error:  # h5netcdf has many
         raise ValueError(f"{argument} {short(path)!r} cannot be read: {short(error)}.") from None
-    if "posterior" not in found.groups():
-        raise ValueError(f"{argument} {short(path)!r} has no group 'posterior'; it has: {', '.join(found.groups())}.")
+    if "posterior" not in (groups := groups_of(found)):
+        raise ValueError(f"{argument} {short(path)!r} has no group 'posterior'; it has: {', '.join(groups)}.")
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import chdtri
 
+from stein_core.base.arviz_api import pareto_k
 from stein_core.posterior.checks import NARROW, SHIFT, WIDE, certain, off, the_worst, too, unanswered, worst
 from stein_core.posterior.discrepancy import discrepancy
 from stein_core.posterior.evidence import CHECKS, Evidence, Finding, disagreement
@@ -139,9 +140,7 @@ def k_hat(seen: Evidence) -> Finding:
     weights = seen.log_p - seen.log_q
     if np.ptp(weights) < 1e-8:  # the fit is the posterior: there is no tail to fit
         return Finding(-math.inf, 0.0, 0.0, False, "All weights are equal: the fit is the posterior.")
-    import arviz  # not at the top: it takes a second
-
-    k = float(arviz.psislw(weights)[1])
+    k = pareto_k(weights)
     side = "below" if k < K_HAT else "above"
     return Finding(k, 0.0, 0.0, False, f"k = {k:.2f}, {side} {K_HAT}. It grows with the dimension, also for good fits.")
 

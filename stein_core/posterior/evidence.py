@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from stein_core.base.arviz_api import ess, rhat
 from stein_core.base.samples import stein_traces
 from stein_core.contract.facts import Facts
 from stein_core.contract.known import Mode
@@ -205,13 +206,9 @@ class Evidence:
 
 def effective(chains: np.ndarray) -> np.ndarray:
     """Return the effective number of draws (d,) of chains (chains, n, d)."""
-    import arviz  # not at the top: it takes a second
-
-    return np.array([float(arviz.ess(chains[:, :, j])) for j in range(chains.shape[-1])])
+    return np.array([ess(chains[:, :, j]) for j in range(chains.shape[-1])])
 
 
 def disagreement(chains: np.ndarray) -> np.ndarray:
     """Return rank-normalised R-hat (d,) of chains (chains, n, d)."""
-    import arviz  # not at the top: it takes a second
-
-    return np.array([float(arviz.rhat(chains[:, :, j])) for j in range(chains.shape[-1])])
+    return np.array([rhat(chains[:, :, j]) for j in range(chains.shape[-1])])

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.base.arviz_api import from_groups
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import GUIDES, METHODS, Entry
 from stein_core.contract.spec import Options
@@ -65,14 +66,12 @@ class Fit:
             return {name: np.asarray(rows) for name, rows in self.target.constrain(draws).items()}
 
     def to_arviz(self):
-        """Return the draws as ArviZ's InferenceData, one chain, with log densities in `sample_stats`."""
-        import arviz  # not at the top: it takes a second
-
+        """Return the draws as ArviZ's InferenceData (1.x: DataTree), with log densities in `sample_stats`."""
         chain = {name: rows[None] for name, rows in self.values.items()}
         stats = {"lp": log_densities(self.target, self.draws)[0][None]}
         if self.log_q is not None:
             stats["log_q"] = self.log_q[None]
-        return arviz.from_dict(posterior=chain, sample_stats=stats)
+        return from_groups({"posterior": chain, "sample_stats": stats})
 
 
 def draws_of(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
