@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 
 
+def is_old(arviz: Any) -> bool:
+    """Say whether this is ArviZ 0.2x."""
+    return int(arviz.__version__.split(".")[0]) < 1
+
+
 def ess(chains: np.ndarray) -> float:
     """Return the effective number of draws of chains (chains, n): bulk, rank-normalised (Vehtari et al. 2021)."""
     import arviz
@@ -26,7 +31,7 @@ def pareto_k(log_weights: np.ndarray) -> float:
     """Return Pareto's k of importance weights, given their logarithms (n,) (Vehtari et al. 2024)."""
     import arviz
 
-    if hasattr(arviz, "psislw"):
+    if is_old(arviz):
         return float(arviz.psislw(log_weights)[1])
     from arviz_stats.base import array_stats
 
@@ -37,7 +42,7 @@ def from_groups(groups: Mapping[str, Mapping[str, np.ndarray]]) -> Any:
     """Return an InferenceData (ArviZ 0.2x) or a DataTree (1.x) of named arrays (chains, n, ...) in named groups."""
     import arviz
 
-    if hasattr(arviz, "InferenceData"):
+    if is_old(arviz):
         return arviz.from_dict(**groups)
     return arviz.from_dict(groups)
 

@@ -27,6 +27,7 @@ def certain(d: int) -> float:
 
 def off(values, low, high, expected, error):
     """Return which values are outside of (low, high) and more than an error from what is expected, or NaN."""
+    values = np.asarray(values)  # of a bool of Python's, ~ would be a number
     return ~((values >= low) & (values <= high)) & ~(np.abs(values - expected) <= error)
 
 
