@@ -102,8 +102,8 @@ async def visit():
     recovery.panel.active = [0]
     with set_curdoc(Document()):
         page = Collapse(Mock(), {})
-    for name in page.preset.options[1:]:
-        page._load_preset(name)
+    for stop in page.presets:
+        page._go(stop)
         page.computing.start(None)
         print(len(page.shipped), page.computing.run.disabled, page.computing.job, page.computing.reading.object)
     row = next(row for row in page.shipped.values() if row["dim"] == 100)

@@ -65,7 +65,10 @@ def test_every_link_opens_a_page(key, said, tmp_path):
         """What a page says its link is, that was opened by this one, and left."""
         document = Document()
         with set_curdoc(document):
-            shell = SimpleNamespace(frame=Frame(), go=None, copy_link=None, browser=None, known=PAGES)
+            shell = SimpleNamespace(
+                frame=Frame(), go=None, copy_link=None, browser=None, known=PAGES, height_of_window=720,
+                presentation=SimpleNamespace(forth=None),
+            )  # fmt: skip
             page = PAGES[key][1](shell, query)
             page.show()
             link = page.link()

@@ -217,7 +217,7 @@ class Session(Player):
         self._notify({"setup": setup, "knobs": setup.knobs, "playing": self._playing, **still})
         self._notify({"starting": self._begun})
         if kept:
-            self._notify({"scene": kept.scene, "step": kept.step})
+            self._notify({"scene": kept.scene, "step": kept.step, "steps_per_second": 0.0})
             self._streamer.publish(kept.begun(self._begun))
         self._compile(capacity_of(setup))
 

@@ -81,7 +81,7 @@ def says(tab, text):
 
 
 def write(tab, label, text):
-    box = tab.page.get_by_label(label, exact=True)
+    box = tab.page.get_by_role("textbox", name=label, exact=True)
     box.fill(text)
     box.press("Enter")
 
@@ -237,7 +237,7 @@ def test_all_that_is_wrong_is_listed_by_label_and_marked(open_page):
     ):
         says(tab, text)
     for label, text in wrong.items():
-        made = tab.page.get_by_label(label, exact=True)
+        made = tab.page.get_by_role("textbox", name=label, exact=True)
         expect(made).to_have_attribute("aria-invalid", "true")
         expect(made).to_have_value(text)
     for label, text in {"Dimensions": "18", "Particles n": "4", "alpha": "1"}.items():

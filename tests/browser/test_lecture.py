@@ -81,6 +81,7 @@ def test_notes_and_stops_are_edited_and_kept_in_the_link(open_tab):
     notes = tab.page.get_by_label("Note for the speaker")
     notes.first.fill("Ask ~ about 50 %.")
     notes.first.press("Enter")
+    tab.page.wait_for_url(re.compile("notes=Ask"))
     tab.page.get_by_role("link", name="Move stop 2 up").click()
     tab.page.wait_for_url(re.compile("play=collapse.2~wave.1"))
     expect(notes.nth(1)).to_have_value("Ask ~ about 50 %.")
@@ -135,6 +136,6 @@ LARGE = """[...Bokeh.documents].some(d => [...d._all_models.values()].some(
 def test_alpha_is_at_the_foot_of_a_phone(open_tab):
     tab = open_tab("?target=gaussian&methods=svgd")
     tab.page.set_viewport_size({"width": 390, "height": 844})
-    alpha = tab.page.get_by_role("slider", name="alpha").locator("visible=true").last
+    alpha = tab.page.get_by_role("slider", name="alpha").locator("visible=true").first  # the other is in the sidebar
     expect(tab.page.get_by_role("slider", name="Rewind").first).to_be_hidden()
     assert 650 < tab.at_rest(alpha.bounding_box)["y"] < 844

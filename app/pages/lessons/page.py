@@ -175,6 +175,7 @@ class Lessons:
         """Show a lesson from its start."""
         if self.screens:
             self.screens.close()
+            self.screens.free()
         self.screens = Screens(self.shell, self.lecture, lesson, self.later, self.begun)
         self.cells[:] = [self.screens.column]
         self.reveal(0)

@@ -59,9 +59,12 @@ class Screens:
         return range(self.ideas[self.shown].start, self.ideas[self.shown].stop)
 
     def close(self):
-        """Stop what runs, and free what is shown."""
+        """Stop what runs."""
         self.closed = True
         self.reading.close()
+
+    def free(self):
+        """Free what is shown, while the page goes on."""
         forget_parts(self.reading, *self.blocks.values(), *self.screens.values())
         for held in (self.results, self.blocks, self.screens):  # their callbacks hold this
             held.clear()
