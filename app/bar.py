@@ -23,12 +23,11 @@ BUTTON = {
     "minWidth": 0,
     "whiteSpace": "nowrap",
     PHONE: {
-        "justifyContent": "flex-start",
-        "overflow": "hidden",
+        "fontSize": "0 !important",
         "padding": "6px 9px",
         "width": 38,
-        "& .MuiButton-endIcon": {"display": "none"},
-        "& .MuiButton-startIcon": {"margin": "0 12px 0 0"},
+        "&& .MuiButton-endIcon": {"display": "none"},
+        "&& .MuiButton-startIcon": {"margin": 0, "fontSize": "18px"},
     },
 }
 QUIET = {"variant": "text", "size": "small", "margin": (0, 2), "sx": BUTTON}
@@ -50,7 +49,10 @@ class Bar:
         self.shell = weakref.proxy(shell)  # which has this bar: a circle would outlive its page
         self.menu = pmui.Select(
             label="Page",
-            stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen
+            stylesheets=[
+                ".MuiInputLabel-root, legend { display: none !important }",  # for those who listen
+                f"{PHONE} {{ :host {{ max-width: calc(100vw - 240px); min-width: 0 }} }}",
+            ],
             options={entry.label: key for key, entry in pages.items()},
             value=first,
             size="small",

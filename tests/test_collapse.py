@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
+from app.pages.collapse.chart import Chart
 from app.pages.collapse.grid import PRESETS, QUANTITIES, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
 from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
 from app.pages.collapse.replay import goals_of, link_of
@@ -113,6 +114,17 @@ def test_series_follow_the_axis():
         (80, None),
     }
     assert not any(p.series.method == "vi" for p in points_of(rows, "sample_variance", "gamma"))
+
+
+def test_a_lecture_names_the_axis_in_words_that_fit():
+    made = Chart(True, lambda point: None)
+    grid = Grid()
+    made.take(grid, (), "sample_variance", "dim")
+    assert made.figure.yaxis.axis_label == "variance (points 1/(n-1), guides 1/n)"
+    made.enlarge(True, 400)
+    assert made.figure.yaxis.axis_label == "variance"
+    made.enlarge(False, 400)
+    assert "(" in made.figure.yaxis.axis_label
 
 
 def test_labels_say_what_differs():

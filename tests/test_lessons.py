@@ -26,8 +26,9 @@ from app.lesson.bokeh_update import remember, take_over
 from app.lesson.chart import IDLE, SHADES, Chart, control
 from app.lesson.host import NotebookHost, use_host
 from app.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
+from app.lesson.live_stage import LiveStage
 from app.lesson.output import Output
-from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, texts
+from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, stands_alone, texts
 from app.notebook import chart, colour, hidden, shades, stage, steps, table
 from app.pages.lessons.page import LINK, At
 from app.pages.notation import SYMBOLS, everything, symbols
@@ -221,6 +222,17 @@ def test_cells_run_in_order_each_once_and_what_they_print_is_shown():
     wait(lambda: len(told) == 3 and not one._running)
     assert [index for index, _ in told] == [0, 1, 2]
     assert told[1][1].text == "n 2" and told[2][1].text == "2"
+
+
+def test_a_stage_on_screen_waits_for_no_cell_before_it():
+    plain = 'stage("target=gaussian&methods=svgd", sliders=()).servable()'
+    assert stands_alone(plain) and not stands_alone('stage(f"target={t}")') and not stands_alone("draw(1)")
+    one, told = reading("import time; time.sleep(0.3)", "n = 1", plain, "n")
+    one.run_to(4, range(2, 3))
+    wait(lambda: len(told) == 4)
+    assert [index for index, _ in told] == [2, 0, 1, 3] and told[3][1].text == "1"
+    assert isinstance(told[0][1].shown, LiveStage)
+    one.close()
 
 
 def test_an_error_is_a_sentence_and_what_follows_waits():

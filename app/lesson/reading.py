@@ -123,12 +123,21 @@ class Reading:
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
         self._lock = threading.Lock()
         self._next = self._goal = 0  # the next cell to run; the first one not to
+        self._early: list[int] = []  # cells that run before it
+        self._ran: set[int] = set()
         self._running = self._closed = False
 
-    def run_to(self, count: int) -> None:
-        """Run those of the first `count` cells that have not run yet. Return at once."""
+    def run_to(self, count: int, shown: range = range(0)) -> None:
+        """Run those of the first `count` cells that have not run yet. Return at once.
+
+        Args:
+            count: a number of cells.
+            shown: cells on screen. What needs no cell before it runs first.
+        """
         with self._lock:
             self._goal = max(self._goal, min(count, len(self.lesson.cells)))
+            cells = self.lesson.cells
+            self._early = [i for i in shown if cells[i].code and stands_alone(cells[i].source)]
             if self._running or self._closed or self._next >= self._goal:
                 return
             self._running = True
@@ -154,21 +163,29 @@ class Reading:
                 if self._unwanted() or self._next >= self._goal:
                     self._running = False
                     break
-                index = self._next
-            if self.lesson.cells[index].code:
+                self._early = [i for i in self._early if i not in self._ran and i >= self._next]
+                early = bool(self._early)
+                index = self._early[0] if early else self._next
+            if self.lesson.cells[index].code and index not in self._ran:
+                source, names = self.lesson.cells[index].source, self._namespace
+                if early:
+                    source, names = f"from app.notebook import stage\n{source}", {}
                 try:
                     with use_host(self.host), background_work(self._unwanted):
-                        result = run(self.lesson.cells[index].source, self._namespace)
+                        result = run(source, names)
                 except Cancelled:
                     continue
+                self._ran.add(index)
                 self.host.later(lambda index=index, result=result: self.on_result(index, result))
                 if isinstance(result.shown, Output):  # while the cell before it is read
                     RUNNERS.submit(result.shown.prepare)
                 if result.problem:  # what follows would fail too
                     with self._lock:
                         self._goal, self._running = index, False
+                    self._ran.discard(index)
                     break
-            self._next = index + 1
+            if not early:
+                self._next = index + 1
         if self._closed:  # what the last cell has made
             self.close()
 
@@ -207,6 +224,14 @@ def run(source: str, namespace: dict[str, Any]) -> Result:
             result.printed.append(repr(value))
     result.text = "".join(result.printed).rstrip()
     return result
+
+
+def stands_alone(source: str) -> bool:
+    """Say whether a cell is a stage whose arguments are all written out: it needs no cell before it."""
+    if not source.lstrip().startswith("stage("):
+        return False
+    called = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
+    return [node.id for node in called] == ["stage"]
 
 
 @lru_cache(maxsize=256)

@@ -48,7 +48,7 @@ class Chart:
 
     def __init__(self, log: bool, chosen: Callable[[Point], None], dark: bool = False):
         self.log, self.chosen, self.unit = log, chosen, 1
-        self.names, self.order, self.looks, self.axis = {}, {}, {}, "dim"
+        self.names, self.order, self.looks, self.axis, self.quantity = {}, {}, {}, "dim", "sample_variance"
         self.shown: list[Point] = []
         self.points = ColumnDataSource({name: [] for name in POINTS})
         self.lines = ColumnDataSource({name: [] for name in LINES})
@@ -137,6 +137,12 @@ class Chart:
         self.text.text_font_size = f"{13 * self.unit}px"
         self.bars.line_width, self.dots.line_width = 2 * self.unit, 1.8 * self.unit
         self._columns()
+        self._label()
+
+    def _label(self):
+        """Name the axes; in a lecture without what stands in parentheses, which would be cut."""
+        whole = QUANTITIES[self.quantity][1]
+        self.figure.yaxis.axis_label = whole if self.unit == 1 else whole.partition(" (")[0]
 
     def _columns(self):
         """Lay the legend out."""
@@ -145,11 +151,13 @@ class Chart:
 
     def take(self, grid: Grid, series: tuple[Series, ...], quantity: str, axis: str) -> None:
         """Prepare for another grid or view. The figure is empty until `show`."""
-        self.axis, self.names, self.order = axis, names_of(series), {one: i for i, one in enumerate(series)}
+        self.quantity, self.axis = quantity, axis
+        self.names, self.order = names_of(series), {one: i for i, one in enumerate(series)}
         self.looks = dict(zip(series, looks_of([one.method for one in series])))
         made = self.figure
         made.title.text = grid.common()
-        made.xaxis.axis_label, made.yaxis.axis_label = AXES[axis], QUANTITIES[quantity][1]
+        made.xaxis.axis_label = AXES[axis]
+        self._label()
         places = sorted({place(axis, d, n) for d in grid.dims for n in grid.particles})
         made.xaxis[0].ticker.ticks = places
         self.width = np.log(places[-1] / places[0]) or 1.0

@@ -89,7 +89,7 @@ class Screens:
     def run(self):
         """Run the cells up to the idea on screen, and those of the next one while it is read."""
         self.live = True
-        self.reading.run_to(self.ideas[min(self.shown + 1, len(self.ideas) - 1)].stop)
+        self.reading.run_to(self.ideas[min(self.shown + 1, len(self.ideas) - 1)].stop, self.cells)
 
     def draw(self, idea: int):
         """Draw an idea that was not on screen before, unless the reader has gone on."""
