@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 import time
-from pathlib import Path
 
 FIRST, THEN = 3, 5  # seconds to wait before each warm-up, so that the first visitor has the CPU
 
@@ -19,20 +18,17 @@ def on_server_loaded(server_context):
     package at the same time, Python may give one of them a half-initialised module. Panel also looks into every large
     package that is imported.
     """
-    root = str(Path(__file__).resolve().parents[1])
-    if root not in sys.path:  # a checkout that is not installed; Panel undoes changes made at import time
-        sys.path.insert(0, root)
     import jax
     import jax.experimental.multihost_utils  # noqa: F401  (JAX would do so at its first `device_put`)
     import panel as pn
     from tornado.ioloop import IOLoop
 
-    from app import notebook, shell, warm_up  # noqa: F401  (see above)
-    from app.server import patches, workarounds
-    from app.server.limits import LIMITS
     from stein_core import keep_compiled
     from stein_core.base.machine import single_thread_lapack
     from stein_core.runs.runner import WIDE
+    from steinlab import notebook, shell, warm_up  # noqa: F401  (see above)
+    from steinlab.server import patches, workarounds
+    from steinlab.server.limits import LIMITS
 
     pn.panel(None)  # makes Panel import the packages by which it recognises figures
     # The threads that ask for a frame wait for it anyway; handing it to one more thread costs 5 % of its time.
@@ -74,7 +70,7 @@ def keep_buffers():
 def on_server_unloaded(server_context):
     """End the process at once. Python's own exit would abort if a thread is compiling. All results are on disk
     already."""
-    from app.server.jobs import stop
+    from steinlab.server.jobs import stop
 
     stop()
     logging.shutdown()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from app.pages.benchmarks.page import Benchmarks
-from app.pages.collapse.page import Collapse
-from app.pages.functions.page import FunctionsPage
-from app.pages.lecture.page import LecturePage
-from app.pages.lessons.page import Lessons
-from app.pages.location import Location
-from app.pages.notation import Notation
-from app.pages.particles import Particles
-from app.pages.posterior.page import PosteriorPage
-from app.pages.samplers.page import Samplers
-from app.pages.start import Index
-from app.pages.wave.page import WavePage
+from steinlab.pages.benchmarks.page import Benchmarks
+from steinlab.pages.collapse.page import Collapse
+from steinlab.pages.functions.page import FunctionsPage
+from steinlab.pages.lecture.page import LecturePage
+from steinlab.pages.lessons.page import Lessons
+from steinlab.pages.location import Location
+from steinlab.pages.notation import Notation
+from steinlab.pages.particles import Particles
+from steinlab.pages.posterior.page import PosteriorPage
+from steinlab.pages.samplers.page import Samplers
+from steinlab.pages.start import Index
+from steinlab.pages.wave.page import WavePage
 
 
 class Page(Protocol):
@@ -29,9 +29,9 @@ class Page(Protocol):
     Attributes:
         sidebar, main: components. If `sidebar` is empty, the page has none.
 
-    It may also have `tour`, an `app.stage.tour.Tour`, and `presets`, its stops, on the class; `lecture`, an
-    `app.stage.lecture.Lecture`; `shares`, label -> what the menu "Share" does; and on the class `prepare(query)`, which
-    compiles what a link needs.
+    It may also have `tour`, a `steinlab.stage.tour.Tour`, and `presets`, its stops, on the class; `lecture`, a
+    `steinlab.stage.lecture.Lecture`; `shares`, label -> what the menu "Share" does; and on the class `prepare(query)`,
+    which compiles what a link needs.
     """
 
     sidebar: list[Any]

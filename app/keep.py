@@ -1,4 +1,4 @@
-"""Make the pictures that pages and lessons open with, see `app.stage.kept`: `python -m app.keep`."""
+"""Make the pictures that pages and lessons open with, see `steinlab.stage.kept`: `python -m steinlab.keep`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from urllib.parse import parse_qsl
 import jax
 import numpy as np
 
-from app.lesson import stand_in
-from app.lesson.chart import Chart
-from app.lesson.host import NotebookHost, use_host
-from app.lesson.live_stage import lesson_key
-from app.lesson.output import Output
-from app.lesson.reading import Lesson, Result, lessons, run
-from app.notebook import stage
-from app.pages.location import Location
-from app.pages.particles import Particles
-from app.pages.samplers.page import Samplers
-from app.pages.samplers.view import Seen, seen
-from app.stage import kept
-from app.stage.contract import View
-from app.stage.run import Run
-from app.stage.scene import SideBySide
-from app.stage.session import capacity_of
-from app.stage.setup import Setup
 from stein_core import Frame, compile, keep_compiled
 from stein_core.cli.commands import versions
 from stein_core.contract.spec import Options
 from stein_core.sweep.keys import canonical
+from steinlab.lesson import stand_in
+from steinlab.lesson.chart import Chart
+from steinlab.lesson.host import NotebookHost, use_host
+from steinlab.lesson.live_stage import lesson_key
+from steinlab.lesson.output import Output
+from steinlab.lesson.reading import Lesson, Result, lessons, run
+from steinlab.notebook import stage
+from steinlab.pages.location import Location
+from steinlab.pages.particles import Particles
+from steinlab.pages.samplers.page import Samplers
+from steinlab.pages.samplers.view import Seen, seen
+from steinlab.stage import kept
+from steinlab.stage.contract import View
+from steinlab.stage.run import Run
+from steinlab.stage.scene import SideBySide
+from steinlab.stage.session import capacity_of
+from steinlab.stage.setup import Setup
 
 STEPS = {"particles": 600, "location": 600, "samplers": 12_000}
 POINTS = 300  # of a curve that is kept
@@ -42,7 +42,7 @@ START = 40  # frames of a run that the length of its arrows is taken from
 
 
 class Wanted(NamedTuple):
-    """A picture that is kept. key: of `app.stage.kept`. steps: of the run. courses: whether its numbers are, too."""
+    """A picture that is kept. key: of `steinlab.stage.kept`. steps: of the run. courses: whether numbers are kept."""
 
     key: str
     setup: Setup

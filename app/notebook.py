@@ -16,17 +16,17 @@ from typing import Any, Callable, Sequence
 import panel as pn
 import panel.reactive
 
-from app.lesson.chart import SHADES, Chart
-from app.lesson.host import current_host
-from app.lesson.live_stage import LiveStage
-from app.lesson.output import Output, prose
-from app.lesson.reading import read_lesson, texts
-from app.server.folders import ASSETS
-from app.stage.setup import Setup
-from app.ui.colours import look_of
-from app.ui.text import markdown_html
-from app.ui.theme import TOKENS
 from stein_core import keep_compiled
+from steinlab.lesson.chart import SHADES, Chart
+from steinlab.lesson.host import current_host
+from steinlab.lesson.live_stage import LiveStage
+from steinlab.lesson.output import Output, prose
+from steinlab.lesson.reading import read_lesson, texts
+from steinlab.server.folders import ASSETS
+from steinlab.stage.setup import Setup
+from steinlab.ui.colours import look_of
+from steinlab.ui.text import markdown_html
+from steinlab.ui.theme import TOKENS
 
 __all__ = ["chart", "colour", "hidden", "recorded", "shades", "stage", "start", "steps", "table"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from app.lesson.playlist import Playlist, place_of
+from steinlab.lesson.playlist import Playlist, place_of
 
 
 class Presentation:

@@ -10,19 +10,19 @@ import panel as pn
 import panel_material_ui as pmui
 from tornado.ioloop import IOLoop
 
-from app.bar import Bar
-from app.contents import PAGES
-from app.lesson.playlist import place_of, read_playlist
-from app.presentation import Presentation
-from app.server.limits import LIMITS
-from app.server.loop import soon, unscheduled
-from app.server.memory import detach_busy, forget_page, keep_alive
-from app.server.patches import stay_local
-from app.server.streaming import FRAME_BUDGET
-from app.server.visitors import VISITORS
-from app.ui.browser import Browser
-from app.ui.theme import TOKENS, mui
 from stein_core.base.errors import unknown
+from steinlab.bar import Bar
+from steinlab.contents import PAGES
+from steinlab.lesson.playlist import place_of, read_playlist
+from steinlab.presentation import Presentation
+from steinlab.server.limits import LIMITS
+from steinlab.server.loop import soon, unscheduled
+from steinlab.server.memory import detach_busy, forget_page, keep_alive
+from steinlab.server.patches import stay_local
+from steinlab.server.streaming import FRAME_BUDGET
+from steinlab.server.visitors import VISITORS
+from steinlab.ui.browser import Browser
+from steinlab.ui.theme import TOKENS, mui
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class Shell:
             self.presentation.play(made, push=push)
 
     def diagnose(self, runs: list[tuple]):
-        """Show page "Your posterior" with these runs of a stage, see `app.stage.hand_over.runs_of`."""
+        """Show page "Your posterior" with these runs of a stage, see `steinlab.stage.hand_over.runs_of`."""
         self.turn_to("posterior")
         self.pages["posterior"].check(runs)
 

@@ -6,14 +6,14 @@ import logging
 import time
 from functools import partial
 
-from app.lesson import reading
-from app.lesson.ideas import ideas_of
-from app.pages.particles import Particles
-from app.pages.wave import session as wave_session
-from app.server.visitors import VISITORS
-from app.stage import session
-from app.stage.scene import SideBySide
 from stein_core import compile
+from steinlab.lesson import reading
+from steinlab.lesson.ideas import ideas_of
+from steinlab.pages.particles import Particles
+from steinlab.pages.wave import session as wave_session
+from steinlab.server.visitors import VISITORS
+from steinlab.stage import session
+from steinlab.stage.scene import SideBySide
 
 log = logging.getLogger(__name__)
 

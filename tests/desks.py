@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from checks import PATIENCE
 
-from app.stage.session import Session
-from app.stage.setup import Setup
 from stein_core import TARGETS
 from stein_core.contract.known import Start
 from stein_core.contract.target import Target
+from steinlab.stage.session import Session
+from steinlab.stage.setup import Setup
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 

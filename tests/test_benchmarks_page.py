@@ -11,19 +11,19 @@ import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
-from app.pages.benchmarks import shipped as module
-from app.pages.benchmarks.drawing import page
-from app.pages.benchmarks.live import live_of
-from app.pages.benchmarks.page import Benchmarks
-from app.pages.benchmarks.shipped import missing, offered, shipped
-from app.pages.benchmarks.summary import by_steps, sentence, strip
-from app.stage.choices import Choices
-from app.stage.setup import Setup
 from stein_core.papers.tables import TABLES, compare
 from stein_core.papers.tables.posteriordb import FITS
 from stein_core.papers.tables.smi_uci import VARIANTS
 from stein_core.targets.data.downloads import data_file
 from stein_core.targets.posteriordb import folder
+from steinlab.pages.benchmarks import shipped as module
+from steinlab.pages.benchmarks.drawing import page
+from steinlab.pages.benchmarks.live import live_of
+from steinlab.pages.benchmarks.page import Benchmarks
+from steinlab.pages.benchmarks.shipped import missing, offered, shipped
+from steinlab.pages.benchmarks.summary import by_steps, sentence, strip
+from steinlab.stage.choices import Choices
+from steinlab.stage.setup import Setup
 
 
 class Frame(param.Parameterized):

@@ -5,8 +5,8 @@ import pkgutil
 import re
 
 import stein_core
-from app.pages.notation.papers import PAPERS
 from stein_core.contract.registry import Registry
+from steinlab.pages.notation.papers import PAPERS
 
 # What is no paper: a formula of ours, an identity, a program.
 NO_PAPER = re.compile(

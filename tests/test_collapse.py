@@ -7,18 +7,18 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.collapse.chart import Chart
-from app.pages.collapse.grid import PRESETS, QUANTITIES, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
-from app.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
-from app.pages.collapse.replay import goals_of, link_of
-from app.pages.collapse.series import all_series, names_of, points_of, series_of
-from app.pages.notation import CONVENTIONS
-from app.stage.setup import Setup
 from stein_core import BANDWIDTHS, DIAGNOSTICS, Recipe, theory
 from stein_core.papers.recording import record
 from stein_core.sweep.grids import run_sweep
 from stein_core.sweep.keys import canonical, key_of
 from stein_core.sweep.store import Store
+from steinlab.pages.collapse.chart import Chart
+from steinlab.pages.collapse.grid import PRESETS, QUANTITIES, RESVGD, SHIPPED, STOP, Grid, read_link, shipped, value_of
+from steinlab.pages.collapse.laws import curves_of, draws_error, law_at, laws_of, quantity_of, variance_law
+from steinlab.pages.collapse.replay import goals_of, link_of
+from steinlab.pages.collapse.series import all_series, names_of, points_of, series_of
+from steinlab.pages.notation import CONVENTIONS
+from steinlab.stage.setup import Setup
 
 SMALL = Grid(methods=("svgd",), dims=(5,), particles=(4,), seeds=1)
 

@@ -9,10 +9,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from app.stage.scene import density_of
 from stein_core import Recipe, Spec, collect, from_numpyro, target_of
 from stein_core.contract.known import Truth
 from stein_core.contract.target import precondition
+from steinlab.stage.scene import density_of
 
 
 @pytest.mark.parametrize("kind", ["scaled", "whitened"])

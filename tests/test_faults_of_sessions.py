@@ -14,14 +14,14 @@ from checks import until
 from desks import cliff, desk  # noqa: F401  (fixtures)
 from panel.io.state import set_curdoc
 
-from app.lesson.chart import control
-from app.pages.collapse.page import Collapse
-from app.server import jobs
-from app.server.errors import note
-from app.stage import session
 from stein_core import METHODS, Spec
 from stein_core.runs.memory import bytes_needed
 from stein_core.sweep.store import MAGIC
+from steinlab.lesson.chart import control
+from steinlab.pages.collapse.page import Collapse
+from steinlab.server import jobs
+from steinlab.server.errors import note
+from steinlab.stage import session
 
 
 def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_session_goes_on(cliff, desk):
@@ -214,7 +214,7 @@ LATER = """
 import asyncio, os, sys
 from bokeh.document import Document
 from panel.io.state import set_curdoc
-from app import app_hooks
+from steinlab import app_hooks
 
 async def load():
     app_hooks.FIRST = 10 ** 6
@@ -224,8 +224,8 @@ asyncio.run(load())
 before = set(sys.modules)
 
 import holoviews as hv
-from app import notebook, shell, warm_up
-from app.lesson.host import NotebookHost, use_host
+from steinlab import notebook, shell, warm_up
+from steinlab.lesson.host import NotebookHost, use_host
 
 warm_up.compile_first_lesson()
 with set_curdoc(Document()), use_host(NotebookHost(lambda call: call())):

@@ -7,19 +7,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.pages.functions import parts, seen, stage
-from app.pages.functions.controls import Controls
-from app.pages.functions.nuts import NutsPanel, job_of, sampled, sentence
-from app.pages.functions.session import FunctionSession
-from app.pages.functions.setup import STEPS, FunctionSetup, shown, used_by
-from app.pages.functions.trained import SHIPPED, seen_before
-from app.server.streaming import Streamer
-from app.stage import nuts_job
-from app.stage.training import Snapshot
-from app.ui.job_bar import STILL
 from stein_core import METHODS, Stepper
 from stein_core.papers.wave_nuts import Reference, run_nuts
 from stein_core.targets.small_networks import gap_data
+from steinlab.pages.functions import parts, seen, stage
+from steinlab.pages.functions.controls import Controls
+from steinlab.pages.functions.nuts import NutsPanel, job_of, sampled, sentence
+from steinlab.pages.functions.session import FunctionSession
+from steinlab.pages.functions.setup import STEPS, FunctionSetup, shown, used_by
+from steinlab.pages.functions.trained import SHIPPED, seen_before
+from steinlab.server.streaming import Streamer
+from steinlab.stage import nuts_job
+from steinlab.stage.training import Snapshot
+from steinlab.ui.job_bar import STILL
 
 
 def test_a_bad_setup_is_refused_and_says_what_is_allowed():

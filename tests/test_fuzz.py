@@ -17,16 +17,16 @@ import pytest
 from guard import guarded
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from app.pages.collapse.grid import AXES, QUANTITIES, read_link
-from app.pages.wave.setup import WaveSetup, read_points
-from app.stage.setup import Setup, all_knobs
-from app.ui.upload import LONGEST
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
 from stein_core.cli import bench_posteriors, commands, main as cli, posterior, recordings, tables
 from stein_core.papers.recording import Recording, Shot
 from stein_core.papers.wave_nuts import load_reference
 from stein_core.sweep.store import Store
 from stein_core.targets.data import downloads
+from steinlab.pages.collapse.grid import AXES, QUANTITIES, read_link
+from steinlab.pages.wave.setup import WaveSetup, read_points
+from steinlab.stage.setup import Setup, all_knobs
+from steinlab.ui.upload import LONGEST
 
 CASES = settings(
     max_examples=int(os.environ.get("STEINLAB_FUZZ", 40)),

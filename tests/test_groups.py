@@ -2,7 +2,7 @@
 
 import panel_material_ui as pmui
 
-from app.ui.groups import Fold, group
+from steinlab.ui.groups import Fold, group
 
 
 def test_a_folded_group_says_what_is_set_in_it_and_an_open_one_does_not():

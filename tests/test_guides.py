@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from app.stage.wire import rows
 from stein_core import GUIDES, Recipe, Spec, collect
 from stein_core.base.streams import Stream
 from stein_core.contract.recipe import knobs_of
 from stein_core.runs.assembly import assemble
+from steinlab.stage.wire import rows
 
 D, RANK = 3, 2
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.pages.wave.stage import WaveStage
-from app.stage.stage import Stage
 from stein_core import GUIDES, KERNELS, METHODS
 from stein_core.base import moved
+from steinlab.pages.wave.stage import WaveStage
+from steinlab.stage.stage import Stage
 
 HEAVY = ("panel", "param", "bokeh", "holoviews", "scipy.stats", "pandas", "matplotlib")
 
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def imported(file):
-    """The modules of app that a file imports, as dotted names."""
-    names = re.findall(r"^\s*(?:from (app[.\w]*) import|import (app[.\w]*))", file.read_text(), re.MULTILINE)
+    """The modules of steinlab that a file imports, as dotted names."""
+    names = re.findall(r"^\s*(?:from (steinlab[.\w]*) import|import (steinlab[.\w]*))", file.read_text(), re.MULTILINE)
     return [(one or other).split(".") for one, other in names]
 
 
@@ -39,7 +39,7 @@ def test_the_rooms_of_the_app_import_downwards_and_no_page_imports_another():
         floor = ROOMS.index(own[0]) if own[0] in ROOMS else len(ROOMS)
         for _, *path in filter(lambda names: len(names) > 1, imported(file)):
             assert (ROOMS.index(path[0]) if path[0] in ROOMS else len(ROOMS)) <= floor, (
-                f"{file} imports app.{'.'.join(path)}"
+                f"{file} imports steinlab.{'.'.join(path)}"
             )
             if own[0] == path[0] == "pages":
                 shared = (ROOT / "app/pages" / path[1]).is_dir() and path[1] == own[1]

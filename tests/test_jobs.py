@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 from checks import until
 
-from app.pages.collapse.grid import SHIPPED, Grid
-from app.pages.collapse.recording import RecordJob
-from app.pages.collapse.replay import Replay
-from app.pages.collapse.series import points_of
-from app.pages.wave.nuts import NutsJob, reference_of
-from app.pages.wave.setup import WaveSetup
-from app.server import jobs
-from app.server.background import Threads
-from app.server.jobs import Job, JobQueue, SweepJob
-from app.stage import nuts_job
-from app.ui.job_bar import progress
 from stein_core import KERNELS, Recipe
 from stein_core.papers.recording import record
 from stein_core.papers.wave_nuts import run_nuts
 from stein_core.sweep.grids import run_sweep
 from stein_core.sweep.store import MAGIC, Store
 from stein_core.targets.wave import GRID, dim_of
+from steinlab.pages.collapse.grid import SHIPPED, Grid
+from steinlab.pages.collapse.recording import RecordJob
+from steinlab.pages.collapse.replay import Replay
+from steinlab.pages.collapse.series import points_of
+from steinlab.pages.wave.nuts import NutsJob, reference_of
+from steinlab.pages.wave.setup import WaveSetup
+from steinlab.server import jobs
+from steinlab.server.background import Threads
+from steinlab.server.jobs import Job, JobQueue, SweepJob
+from steinlab.stage import nuts_job
+from steinlab.ui.job_bar import progress
 
 SMALL = list(Grid(("svgd",), (5,), particles=(4,), seeds=1).recipes().values())
 LONG = list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values())
@@ -194,8 +194,8 @@ def test_however_a_process_ends_the_page_has_a_sentence(code, said, sentence):
 
 SERVER = """
 import time
-from app.pages.collapse.grid import Grid
-from app.server import jobs
+from steinlab.pages.collapse.grid import Grid
+from steinlab.server import jobs
 job = jobs.SweepJob(list(Grid(("smi",), (90, 100), particles=(40,), seeds=8).recipes().values()))
 jobs.JOBS.add(job)
 while job.process is None:

@@ -7,16 +7,16 @@ import warnings
 import numpy as np
 import pytest
 
-from app import keep
-from app.lesson.reading import lessons
-from app.lesson.stand_in import everything, figure_of, key_of
-from app.pages.samplers.page import Samplers
-from app.pages.wave.setup import STEPS, WaveSetup
-from app.pages.wave.trained import SHIPPED, extra, seen_before
-from app.stage import kept
-from app.stage.session import capacity_of
 from stein_core import compile
 from stein_core.sweep.keys import canonical
+from steinlab import keep
+from steinlab.lesson.reading import lessons
+from steinlab.lesson.stand_in import everything, figure_of, key_of
+from steinlab.pages.samplers.page import Samplers
+from steinlab.pages.wave.setup import STEPS, WaveSetup
+from steinlab.pages.wave.trained import SHIPPED, extra, seen_before
+from steinlab.stage import kept
+from steinlab.stage.session import capacity_of
 
 WANTED = list({one.key: one for one in keep.wanted()}.values())
 PAGES = [one for one in WANTED if one.steps]
@@ -25,12 +25,12 @@ PAGES = [one for one in WANTED if one.steps]
 @pytest.mark.parametrize("one", WANTED, ids=lambda one: one.key)
 def test_every_picture_is_there_and_is_of_the_present_recipe(one):
     picture = kept.kept(one.key)
-    assert picture is not None, "run python -m app.keep"
+    assert picture is not None, "run python -m steinlab.keep"
     recipes = [canonical(one.setup.recipe(method, capacity_of(one.setup))) for method in one.setup.methods]
     assert kept.recipes()[one.key] == (one.steps, json.loads(json.dumps(recipes)))
     panels = int(picture.frame[1])
     assert panels == len(picture.scene["cards"]) and picture.step == one.steps
-    assert picture.frame[4] == one.steps  # the step of the first panel, see `app.stage.wire.pack`
+    assert picture.frame[4] == one.steps  # the step of the first panel, see `steinlab.stage.wire.pack`
     assert picture.begun(7)[2] == 7 and picture.frame[2] == 1
 
 
@@ -86,7 +86,7 @@ def test_the_bands_of_the_wave_are_those_of_its_shipped_states():
 def test_every_picture_of_a_lesson_is_of_its_present_code():
     keys = {key_of(lesson, index): lesson.key for lesson in lessons().values() for index in range(len(lesson.cells))}
     kept_keys = everything().keys()
-    assert kept_keys <= keys.keys(), "run python -m app.keep"
+    assert kept_keys <= keys.keys(), "run python -m steinlab.keep"
     assert {keys[key] for key in kept_keys} == set(lessons())
 
 

@@ -20,27 +20,6 @@ from bokeh.models import DataRange1d, Line, LinearColorMapper, Plot
 from bokeh.plotting import figure
 from bokeh.themes import Theme
 
-from app.lesson import dials, live_stage
-from app.lesson.around import bars, foot, listing
-from app.lesson.bokeh_update import remember, take_over
-from app.lesson.chart import IDLE, SHADES, Chart, control
-from app.lesson.host import NotebookHost, use_host
-from app.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
-from app.lesson.live_stage import LiveStage
-from app.lesson.output import Output
-from app.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, stands_alone, texts
-from app.notebook import chart, colour, hidden, shades, stage, steps, table
-from app.pages.lessons.page import LINK, At
-from app.pages.notation import SYMBOLS, everything, symbols
-from app.pages.notation.corrections import CORRECTIONS
-from app.pages.start import front
-from app.shell import PAGES, fields, page_of
-from app.stage.live_page import PRESETS
-from app.stage.setup import Setup
-from app.ui import link as links
-from app.ui.colours import look_of
-from app.ui.text import Text, markdown_html
-from app.ui.theme import TOKENS
 from stein_core import (
     BANDWIDTHS,
     DIAGNOSTICS,
@@ -56,6 +35,27 @@ from stein_core import (
 from stein_core.base.pieces import in_pieces, rest_of_this_thread
 from stein_core.cli.main import main
 from stein_core.theory.fixed_points import two_guides
+from steinlab.lesson import dials, live_stage
+from steinlab.lesson.around import bars, foot, listing
+from steinlab.lesson.bokeh_update import remember, take_over
+from steinlab.lesson.chart import IDLE, SHADES, Chart, control
+from steinlab.lesson.host import NotebookHost, use_host
+from steinlab.lesson.ideas import idea_at, ideas_of, is_setup, shown_source
+from steinlab.lesson.live_stage import LiveStage
+from steinlab.lesson.output import Output
+from steinlab.lesson.reading import Cell, Lesson, Reading, lessons, read_lesson, run, stands_alone, texts
+from steinlab.notebook import chart, colour, hidden, shades, stage, steps, table
+from steinlab.pages.lessons.page import LINK, At
+from steinlab.pages.notation import SYMBOLS, everything, symbols
+from steinlab.pages.notation.corrections import CORRECTIONS
+from steinlab.pages.start import front
+from steinlab.shell import PAGES, fields, page_of
+from steinlab.stage.live_page import PRESETS
+from steinlab.stage.setup import Setup
+from steinlab.ui import link as links
+from steinlab.ui.colours import look_of
+from steinlab.ui.text import Text, markdown_html
+from steinlab.ui.theme import TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

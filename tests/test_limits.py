@@ -14,14 +14,14 @@ import pytest
 from bokeh.document import Document
 from checks import finished
 
-from app import warm_up
-from app.pages.wave import session as wave_session
-from app.server import jobs, visitors
-from app.server.limits import KNOWN, LIMITS, Limits
-from app.stage import scene, session, worker
-from app.stage.setup import Setup
-from app.ui import job_bar
-from app.ui.job_bar import JobBar
+from steinlab import warm_up
+from steinlab.pages.wave import session as wave_session
+from steinlab.server import jobs, visitors
+from steinlab.server.limits import KNOWN, LIMITS, Limits
+from steinlab.stage import scene, session, worker
+from steinlab.stage.setup import Setup
+from steinlab.ui import job_bar
+from steinlab.ui.job_bar import JobBar
 
 README = Path(__file__).resolve().parents[1] / "app" / "README.md"
 
@@ -55,11 +55,11 @@ def test_a_long_limit_is_repeated_in_part():
 def test_a_changed_limit_reaches_sliders_links_and_grids():
     script = """
 from types import SimpleNamespace
-from app.pages.collapse.grid import Grid
-from app.ui.knob_widgets import widget
-from app.stage.live_page import PRESETS, Live
-from app.stage.setup import Setup, all_knobs
-from app.pages.wave.setup import WaveSetup
+from steinlab.pages.collapse.grid import Grid
+from steinlab.ui.knob_widgets import widget
+from steinlab.stage.live_page import PRESETS, Live
+from steinlab.stage.setup import Setup, all_knobs
+from steinlab.pages.wave.setup import WaveSetup
 print(widget(all_knobs()["method.particles"], print).end)
 print(Setup.from_query({"target": "gaussian", "dim": "7"})[1])
 session = SimpleNamespace(open=lambda setup: None)
@@ -93,10 +93,10 @@ import asyncio
 from unittest.mock import Mock
 from bokeh.document import Document
 from panel.io.state import set_curdoc
-from app import notebook, shell
-from app.pages.collapse.series import points_of
-from app.pages.collapse.page import Collapse
-from app.pages.wave.recovery import Recovery
+from steinlab import notebook, shell
+from steinlab.pages.collapse.series import points_of
+from steinlab.pages.collapse.page import Collapse
+from steinlab.pages.wave.recovery import Recovery
 async def visit():
     recovery = Recovery(Mock(), Mock())
     recovery.panel.active = [0]
@@ -233,7 +233,7 @@ def resident():
 """
 KEPT = """
 import numpy as np
-from app.app_hooks import keep_buffers
+from steinlab.app_hooks import keep_buffers
 
 np.ones(10)
 if {kept}:

@@ -6,14 +6,14 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from app.pages import lessons, location, particles
-from app.pages.collapse import grid
-from app.pages.functions import setup as functions
-from app.pages.wave import setup as wave
-from app.stage import setup as stage
-from app.stage.live_page import Look
-from app.ui import link
 from stein_core import BANDWIDTHS, KERNELS, METHODS
+from steinlab.pages import lessons, location, particles
+from steinlab.pages.collapse import grid
+from steinlab.pages.functions import setup as functions
+from steinlab.pages.wave import setup as wave
+from steinlab.stage import setup as stage
+from steinlab.stage.live_page import Look
+from steinlab.ui import link
 
 FLOATS = st.floats(0.01, 10)
 

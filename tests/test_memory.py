@@ -19,9 +19,9 @@ from tornado.ioloop import IOLoop
 sys.path.append(str(Path(__file__).with_name("browser")))
 from visitors import Visitor  # noqa: E402
 
-from app import notebook, shell  # noqa: E402, F401  (the server imports it before the first visitor)
-from app.server import memory, patches  # noqa: E402
-from app.stage.worker import Worker  # noqa: E402
+from steinlab import notebook, shell  # noqa: E402, F401  (the server imports it before the first visitor)
+from steinlab.server import memory, patches  # noqa: E402
+from steinlab.stage.worker import Worker  # noqa: E402
 
 
 @pytest.fixture

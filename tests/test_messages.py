@@ -15,12 +15,12 @@ from panel.io.state import set_curdoc, state
 from panel.models.esm import DataEvent
 from test_fuzz import CASES, FIELDS, JSON, LISTS, LONG, WORDS, readable
 
-from app.lesson.reading import Reading, lessons
-from app.server.limits import LIMITS
-from app.server.messages import CheckedMessages
-from app.shell import PAGES, Shell
-from app.stage.worker import Worker
-from app.ui.upload import LONGEST, Upload
+from steinlab.lesson.reading import Reading, lessons
+from steinlab.server.limits import LIMITS
+from steinlab.server.messages import CheckedMessages
+from steinlab.shell import PAGES, Shell
+from steinlab.stage.worker import Worker
+from steinlab.ui.upload import LONGEST, Upload
 
 LINKED = st.sampled_from(["lesson", "cell", "show", "x", "y", "axis", "page", "theme"]) | FIELDS
 TEXTS = st.one_of(WORDS, LISTS, st.sampled_from([*PAGES, *lessons(), "attract", "dark", "9" * 5000, "-1"]))
@@ -54,7 +54,7 @@ def said(monkeypatch):
     monkeypatch.setattr(type(pn.state), "notifications", SimpleNamespace(error=tell, warning=tell, success=tell))
     monkeypatch.setattr(type(pn.state), "onload", lambda state, call, threaded=False: call())
     monkeypatch.setattr(Worker, "wake", lambda worker: None)
-    monkeypatch.setattr(Reading, "run_to", lambda reading, count: None)
+    monkeypatch.setattr(Reading, "run_to", lambda reading, count, shown=(): None)
     return texts
 
 

@@ -6,12 +6,12 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from app.contents import PAGES
-from app.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
-from app.pages.lecture import preparing
-from app.pages.lecture.page import shipped
-from app.pages.lecture.preparing import Preparing
 from stein_core.runs.cache import start
+from steinlab.contents import PAGES
+from steinlab.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
+from steinlab.pages.lecture import preparing
+from steinlab.pages.lecture.page import shipped
+from steinlab.pages.lecture.preparing import Preparing
 
 
 def read(query: str):
@@ -46,7 +46,7 @@ def test_every_stop_that_is_offered_opens_on_its_page_and_has_a_caption():
 
 
 def _live(build, query):
-    from app.stage.setup import Setup
+    from steinlab.stage.setup import Setup
 
     return Setup.from_query(query, build.plain)
 
@@ -113,8 +113,8 @@ def test_preparing_compiles_every_stop_and_says_what_failed(monkeypatch):
     assert job.state == "done" and job.done == 3 and told[-1] == 3
     assert len(job.failed) == 1 and "1-D wave 1" in job.failed[0] and "no such program" in job.failed[0]
     setup = PAGES["particles"].build
-    from app.stage.session import capacity_of
-    from app.stage.setup import Setup
+    from steinlab.stage.session import capacity_of
+    from steinlab.stage.setup import Setup
 
     made = Setup.from_query(specs.query, setup.plain)[0]
     spec = made.spec("svgd", capacity_of(made))

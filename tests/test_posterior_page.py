@@ -12,11 +12,11 @@ import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 
-from app.pages.posterior.choice import WAYS
-from app.pages.posterior.page import PosteriorPage
-from app.pages.posterior.tables import tables
-from app.server.folders import ASSETS
 from stein_core import Recipe, Spec
+from steinlab.pages.posterior.choice import WAYS
+from steinlab.pages.posterior.page import PosteriorPage
+from steinlab.pages.posterior.tables import tables
+from steinlab.server.folders import ASSETS
 
 
 class Frame(param.Parameterized):
@@ -75,8 +75,8 @@ def test_the_later_of_two_uploads_is_the_one_that_is_shown_by_its_name(page):
 
 def test_an_upload_waits_for_the_end_of_a_fit_and_the_last_one_counts(page, monkeypatch):
     begun = []
-    monkeypatch.setattr("app.server.jobs.JOBS.add", begun.append)
-    monkeypatch.setattr("app.server.jobs.JOBS.ahead", lambda job: 0)
+    monkeypatch.setattr("steinlab.server.jobs.JOBS.add", begun.append)
+    monkeypatch.setattr("steinlab.server.jobs.JOBS.ahead", lambda job: 0)
     theta = np.random.default_rng(0).normal(size=(40, 2))
     page.fit()
     for name in ("a.npz", "b.npz"):

@@ -8,7 +8,6 @@ import numpyro.distributions as dist
 import pytest
 from checks import COMPILE, TRACE
 
-from app.stage.scene import _densities, density
 from stein_core import METHODS, Recipe, Spec, collect, compile, from_numpyro, from_rows
 from stein_core.base.streams import Stream
 from stein_core.contract.known import Start
@@ -19,6 +18,7 @@ from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
 from stein_core.sweep.stop import Stop
 from stein_core.targets.data.datasets import COVERTYPE, covertype, data_file
 from stein_core.targets.own.rows import MOST
+from steinlab.stage.scene import _densities, density
 
 PLANE = {"start": Start(np.zeros(2), np.ones(2)), "extent": (-3, 3, -3, 3), "coordinates": ("a", "b")}
 

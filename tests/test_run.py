@@ -6,13 +6,13 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.location import Location
-from app.pages.particles import Particles
-from app.stage.run import Run, resize
-from app.stage.session import FIRST_CAPACITY
-from app.stage.setup import MOST_CHANGES, Setup
-from app.stage.wire import rows
 from stein_core import collect, compile
+from steinlab.pages.location import Location
+from steinlab.pages.particles import Particles
+from steinlab.stage.run import Run, resize
+from steinlab.stage.session import FIRST_CAPACITY
+from steinlab.stage.setup import MOST_CHANGES, Setup
+from steinlab.stage.wire import rows
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.pages.samplers.figures import LEAST, LINE_ENDS, Course, Latent, Masses
-from app.pages.samplers.page import Samplers, offered
-from app.pages.samplers.view import SamplerView, reference, seen
-from app.stage.run import Run
-from app.stage.scene import density
-from app.stage.setup import Setup
 from stein_core import METHODS, TARGETS, Spec, Stepper, Target
 from stein_core.contract.known import Start, Truth
 from stein_core.contract.spec import Options
+from steinlab.pages.samplers.figures import LEAST, LINE_ENDS, Course, Latent, Masses
+from steinlab.pages.samplers.page import Samplers, offered
+from steinlab.pages.samplers.view import SamplerView, reference, seen
+from steinlab.stage.run import Run
+from steinlab.stage.scene import density
+from steinlab.stage.setup import Setup
 
 KNOBS = {"method.particles": 8, "method.step_size": 1e-3}
 

@@ -18,27 +18,27 @@ from checks import PATIENCE
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
-from app.pages.collapse.chart import Chart
-from app.pages.collapse.grid import Grid
-from app.pages.collapse.laws import law_at
-from app.pages.collapse.page import Collapse
-from app.pages.collapse.series import Series, all_series
-from app.pages.location import Location
-from app.pages.particles import Particles
-from app.pages.wave.setup import WaveSetup, shown
-from app.pages.wave.stage import WaveStage
-from app.pages.wave.widths import Widths
-from app.server.patches import stay_local
-from app.stage import session
-from app.stage.run import Run
-from app.stage.scene import SideBySide
-from app.stage.setup import CAPACITY, Setup, all_knobs
-from app.ui.colours import SPARE, Look, darken, looks_of, mapper
-from app.ui.theme import TOKENS
 from stein_core import METHODS, TARGETS, Recipe, Spec, collect, compile
 from stein_core.contract.spec import target_of
 from stein_core.forces.interaction import climb
 from stein_core.runs import cache as steppers
+from steinlab.pages.collapse.chart import Chart
+from steinlab.pages.collapse.grid import Grid
+from steinlab.pages.collapse.laws import law_at
+from steinlab.pages.collapse.page import Collapse
+from steinlab.pages.collapse.series import Series, all_series
+from steinlab.pages.location import Location
+from steinlab.pages.particles import Particles
+from steinlab.pages.wave.setup import WaveSetup, shown
+from steinlab.pages.wave.stage import WaveStage
+from steinlab.pages.wave.widths import Widths
+from steinlab.server.patches import stay_local
+from steinlab.stage import session
+from steinlab.stage.run import Run
+from steinlab.stage.scene import SideBySide
+from steinlab.stage.setup import CAPACITY, Setup, all_knobs
+from steinlab.ui.colours import SPARE, Look, darken, looks_of, mapper
+from steinlab.ui.theme import TOKENS
 
 
 def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(desk, monkeypatch):
@@ -311,8 +311,8 @@ def test_a_slider_back_below_the_first_program_while_it_grows(desk):
 
 @pytest.mark.long
 def test_every_knob_has_a_widget_and_every_target_a_scene():
-    from app.stage.scene import SideBySide
-    from app.ui.knob_widgets import set_value, widget
+    from steinlab.stage.scene import SideBySide
+    from steinlab.ui.knob_widgets import set_value, widget
 
     for name, knob in all_knobs().items():
         heard = []

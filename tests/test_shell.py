@@ -12,7 +12,7 @@ from panel.viewable import Viewable
 from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
 
-from app import shell
+from steinlab import shell
 
 
 @pytest.mark.parametrize("part", ["build", "Shell.make"])
@@ -21,7 +21,7 @@ def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch,
         raise RuntimeError("no such thing")
 
     served = []
-    monkeypatch.setattr(f"app.shell.{part}", broken)
+    monkeypatch.setattr(f"steinlab.shell.{part}", broken)
     monkeypatch.setattr(Viewable, "servable", lambda self, **k: served.append(self))
 
     async def visited():

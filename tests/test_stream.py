@@ -13,8 +13,8 @@ from bokeh.document import Document
 from bokeh.io import doc as current
 from checks import finished, session_of
 
-from app.server.loop import soon
-from app.server.streaming import WRAP, FrameBudget, Streamer
+from steinlab.server.loop import soon
+from steinlab.server.streaming import WRAP, FrameBudget, Streamer
 
 
 class Loop:
@@ -197,7 +197,7 @@ def test_sequence_numbers_wrap(loop):
 
 def test_acked_per_second_counts_drawn_frames_of_the_last_second(loop, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("app.server.streaming.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("steinlab.server.streaming.time.monotonic", lambda: now[0])
     for seq in (1, 2, 3):
         loop.publish(seq)
         loop.turn()
@@ -210,7 +210,7 @@ def test_acked_per_second_counts_drawn_frames_of_the_last_second(loop, monkeypat
 
 def test_pages_that_send_have_equal_shares_of_what_the_loop_manages(monkeypatch):
     now, budget = [100.0], FrameBudget()
-    monkeypatch.setattr("app.server.streaming.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("steinlab.server.streaming.time.monotonic", lambda: now[0])
     for _ in range(5):
         for page in range(10):
             due = budget.sent(page, waited=0.0)
@@ -260,7 +260,7 @@ def test_hurry_wakes_a_worker_that_waits(loop):
 
 def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(monkeypatch):
     now, budget = [100.0], FrameBudget()
-    monkeypatch.setattr("app.server.streaming.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("steinlab.server.streaming.time.monotonic", lambda: now[0])
     assert budget.pages() == 0 and budget.crowding() == 1
     for page in range(24):
         budget.sent(page, 0.0)

@@ -7,7 +7,6 @@ from scipy import stats
 from scipy.special import expit, log_expit
 from sklearn.metrics import log_loss
 
-from app.pages.benchmarks.live import live_link
 from stein_core import TARGETS, Recipe, Spec, compile, target_of
 from stein_core.contract.spec import data_of
 from stein_core.papers.published import published
@@ -20,6 +19,7 @@ from stein_core.posterior.reference import nuts
 from stein_core.targets import waveform as sampler_posteriors
 from stein_core.targets.data import downloads
 from stein_core.targets.uci import splits_of
+from steinlab.pages.benchmarks.live import live_link
 
 DATA = pytest.mark.skipif(downloads.data_file("uci/yacht.npz") is None, reason="STEIN_DATA names no folder of data")
 

@@ -14,15 +14,15 @@ import pytest
 from checks import assert_same_frame, finished, lazy
 from desks import cliff  # noqa: F401  (a fixture)
 
-from app.lesson import chart
-from app.lesson.chart import IDLE, Chart
-from app.lesson.host import NotebookHost
-from app.lesson.reading import Cell, Lesson, Reading
-from app.server import background
-from app.server.background import LONGEST_REST, Cancelled, UiThrottle, background_work
 from stein_core import Spec, from_numpyro
 from stein_core.base.pieces import PIECE, in_pieces, resting
 from stein_core.runs.runner import Stepper
+from steinlab.lesson import chart
+from steinlab.lesson.chart import IDLE, Chart
+from steinlab.lesson.host import NotebookHost
+from steinlab.lesson.reading import Cell, Lesson, Reading
+from steinlab.server import background
+from steinlab.server.background import LONGEST_REST, Cancelled, UiThrottle, background_work
 
 SVGD = Spec("gaussian", 2, "svgd", capacity=32)
 

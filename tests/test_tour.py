@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import panel as pn
 
-from app.stage.lecture import Lecture
-from app.stage.setup import Setup
-from app.stage.tour import Tour
-from app.stage.transport import Transport
-from app.ui.legend import coloured
 from stein_core import METHODS
+from steinlab.stage.lecture import Lecture
+from steinlab.stage.setup import Setup
+from steinlab.stage.tour import Tour
+from steinlab.stage.transport import Transport
+from steinlab.ui.legend import coloured
 
 STOPS = [{"name": name, "caption": f"Where is {name}?", "text": f"It is {name}."} for name in ("one", "two", "three")]
 

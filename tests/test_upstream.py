@@ -41,8 +41,8 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import websocket_connect
 
-from app.server import patches, workarounds
-from app.server.patches import (
+from steinlab.server import patches, workarounds
+from steinlab.server.patches import (
     expect_known_models,
     expect_late_messages,
     expect_null_bytes,
@@ -67,7 +67,7 @@ def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
 
     closed.__dict__.update(_receive=_receive, _handle=_handle, _internal_error=lambda text: None)
     finished(patches._on_message(closed, "late"))
-    assert "AssertionError" in caplog.text, "app.server.patches.expect_late_messages"
+    assert "AssertionError" in caplog.text, "steinlab.server.patches.expect_late_messages"
     caplog.clear()
 
     async def mended():
@@ -94,7 +94,7 @@ def test_bokeh_walks_through_all_models_for_each_message(monkeypatch):
 
     monkeypatch.setattr(patch_doc, "create", classmethod(patches._create_patch))
     events, refs = message()
-    assert refs >= 50, "app.server.patches.look_models_up"
+    assert refs >= 50, "steinlab.server.patches.look_models_up"
     look_models_up()
     found, refs = message()
     assert found == events and refs < 10 and found[1]["new"][0]["name"] == "Div"  # a model that is new is described
@@ -113,7 +113,7 @@ def test_bokeh_fails_on_a_second_closing(monkeypatch):
         application=Mock(),
     )  # fmt: skip
     closed.connection._session = None
-    with pytest.raises(AssertionError):  # else app.server.patches.expect_second_closing can go
+    with pytest.raises(AssertionError):  # else steinlab.server.patches.expect_second_closing can go
         patches._on_close(closed)
     expect_second_closing()
     ws.WSHandler.on_close(closed)
@@ -140,7 +140,7 @@ def test_bokeh_loses_what_a_thread_tells_while_a_page_is_changed():
         assert at_work.wait(10)
         document.unhold()
         changed.set()
-    assert not heard  # else app.server.loop.soon can go
+    assert not heard  # else steinlab.server.loop.soon can go
 
 
 def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
@@ -148,7 +148,7 @@ def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
     handler.path, handler.allowed_symlink_directory, handler.default_filename = "a\0b", None, None
     handler.request = SimpleNamespace(path="/static/a%00b")
     name = str(tmp_path / handler.path)
-    with pytest.raises(ValueError):  # else app.server.patches.expect_null_bytes can go
+    with pytest.raises(ValueError):  # else steinlab.server.patches.expect_null_bytes can go
         patches._validate_absolute_path(handler, str(tmp_path), name)
     monkeypatch.setattr(StaticFileHandler, "validate_absolute_path", patches._validate_absolute_path)
     expect_null_bytes()
@@ -164,7 +164,7 @@ def test_bokeh_sends_its_traceback_to_the_browser(monkeypatch):
             return ErrorMessage.create("1", repr(error)).content
 
     monkeypatch.setattr(ErrorMessage, "create", classmethod(patches._create_error))
-    assert "Traceback" in told()["traceback"], "app.server.patches.keep_tracebacks"
+    assert "Traceback" in told()["traceback"], "steinlab.server.patches.keep_tracebacks"
     keep_tracebacks()
     assert told() == {"text": "RuntimeError('no such thing')", "traceback": None}
 
@@ -177,7 +177,7 @@ def test_a_destroyed_model_keeps_its_callbacks(monkeypatch):
         return len(slider._callbacks)
 
     monkeypatch.setattr(Model, "destroy", patches._destroy)
-    assert left(), "app.server.patches.destroy_callbacks"
+    assert left(), "steinlab.server.patches.destroy_callbacks"
     patches.destroy_callbacks()
     assert not left()
 
@@ -202,7 +202,7 @@ async def sent_at_once() -> bool:
 
 def test_bokeh_leaves_small_messages_waiting(monkeypatch):
     monkeypatch.setattr(ws.WSHandler, "open", patches._open)
-    assert not finished(sent_at_once()), "app.server.patches.send_at_once"
+    assert not finished(sent_at_once()), "steinlab.server.patches.send_at_once"
     send_at_once()
     assert finished(sent_at_once())
 
@@ -230,7 +230,7 @@ def test_bokeh_takes_one_page_for_another(monkeypatch):
     for module in (current, io_handlers, code):
         monkeypatch.setattr(module, "patch_curdoc", module.patch_curdoc)
     monkeypatch.setattr(current, "_PATCHED_CURDOCS", [])
-    assert strangers() == [True, True], "app.server.patches.keep_documents_apart"
+    assert strangers() == [True, True], "steinlab.server.patches.keep_documents_apart"
     keep_documents_apart()
     assert strangers() == [False, False]
 
@@ -241,7 +241,7 @@ def test_bokeh_warns_of_a_model_that_it_knows():
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", BokehUserWarning)
         assert Deserializer([model]).decode(described) is model and model.text == ""
-        assert len(heard) == 1, "app.server.patches.expect_known_models"
+        assert len(heard) == 1, "steinlab.server.patches.expect_known_models"
         expect_known_models()
         Deserializer([model]).decode(described)
     assert len(heard) == 1

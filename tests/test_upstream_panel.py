@@ -31,11 +31,11 @@ from pyviz_comms import Comm
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError
 
-from app.notebook import stay_offline
-from app.server import patches
-from app.server.loop import Unbusy, unscheduled
-from app.server.memory import detach_busy, forget_page
-from app.server.patches import (
+from steinlab.notebook import stay_offline
+from steinlab.server import patches
+from steinlab.server.loop import Unbusy, unscheduled
+from steinlab.server.memory import detach_busy, forget_page
+from steinlab.server.patches import (
     begin_busy_cleanup,
     expect_failed_writes,
     hear_at_once,
@@ -43,7 +43,7 @@ from app.server.patches import (
     leave_links_alone,
     stay_local,
 )  # fmt: skip
-from app.ui.upload import Upload
+from steinlab.ui.upload import Upload
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
@@ -52,7 +52,7 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
     handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
     with suppress(HTTPError):
         patches._parse_url_path(handler, "never_asked_for/a/css/b")
-    assert sys.modules.pop("never_asked_for", None), "app.server.patches.import_nothing"
+    assert sys.modules.pop("never_asked_for", None), "steinlab.server.patches.import_nothing"
     monkeypatch.setattr(ComponentResourceHandler, "parse_url_path", patches._parse_url_path)
     import_nothing()
     there = "panel.template.material/MaterialTemplate/_css/material.css"
@@ -61,8 +61,8 @@ def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
         "never_asked_for/a/css/b",
         "/a/css/b",
         ".git/a/css/b",
-        "app.stage.stage/Stage/_resources/",
-        "app.stage.stage",
+        "steinlab.stage.stage/Stage/_resources/",
+        "steinlab.stage.stage",
         "os/path/css",
     ):
         with pytest.raises(HTTPError):
@@ -88,7 +88,7 @@ def test_panel_leaves_a_failed_write_unread(caplog):
         gc.collect()
 
     finished(cut(lambda: None))
-    assert "never retrieved" in caplog.text, "app.server.patches.expect_failed_writes"
+    assert "never retrieved" in caplog.text, "steinlab.server.patches.expect_failed_writes"
     caplog.clear()
     finished(cut(expect_failed_writes))
     assert not caplog.text
@@ -118,7 +118,7 @@ def heard_after() -> int:
 
 def test_panel_collects_changes_for_a_twentieth_of_a_second(monkeypatch):
     monkeypatch.setattr(Syncable, "_debounce", Syncable._debounce)  # to have it back
-    assert heard_after() == 50, "app.server.patches.hear_at_once"
+    assert heard_after() == 50, "steinlab.server.patches.hear_at_once"
     hear_at_once()
     assert heard_after() == 0
 
@@ -127,7 +127,7 @@ def test_panel_is_busy_with_every_message():
     plain, mended = Plain(), Mended()
     for component in (plain, mended):
         component._process_bokeh_event(Document(), None)
-    assert plain.busy is True, "app.server.loop.Unbusy"
+    assert plain.busy is True, "steinlab.server.loop.Unbusy"
     assert mended.busy is False
 
 
@@ -137,7 +137,7 @@ def test_panel_is_busy_with_every_tick():
     with param.discard_events(tick):
         tick.running = True
     finished(tick._periodic_callback())
-    assert seen == [True], "app.shell.Shell.start: pn.state.add_periodic_callback would do"
+    assert seen == [True], "steinlab.shell.Shell.start: pn.state.add_periodic_callback would do"
 
 
 def test_panel_searches_for_garbage_after_every_page(monkeypatch):
@@ -150,7 +150,7 @@ def test_panel_searches_for_garbage_after_every_page(monkeypatch):
     document.destroy(None)
     for search in scheduled:
         search()
-    assert searched.called, "app.server.patches.search_nothing"
+    assert searched.called, "steinlab.server.patches.search_nothing"
 
 
 def alive(mend) -> bool:
@@ -164,7 +164,7 @@ def alive(mend) -> bool:
 
 
 def test_a_page_stays_subscribed_to_busy_for_ever():
-    assert alive(lambda page: None), "app.server.memory.detach_busy"
+    assert alive(lambda page: None), "steinlab.server.memory.detach_busy"
     assert not alive(detach_busy)
 
 
@@ -186,7 +186,7 @@ async def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
-    assert finished(known_after_its_session(lambda document: None)), "app.server.memory.forget_page"
+    assert finished(known_after_its_session(lambda document: None)), "steinlab.server.memory.forget_page"
     assert not finished(known_after_its_session(forget_page))
 
 
@@ -213,7 +213,7 @@ def kept_by_busy_cleanup(begin) -> bool:
 
 
 def test_panel_keeps_the_first_page_that_was_busy():
-    assert kept_by_busy_cleanup(lambda: None), "app.server.patches.begin_busy_cleanup"
+    assert kept_by_busy_cleanup(lambda: None), "steinlab.server.patches.begin_busy_cleanup"
     assert not kept_by_busy_cleanup(begin_busy_cleanup)
 
 
@@ -232,7 +232,7 @@ def changed_at_once(within) -> bool:
 
 
 def test_panel_leaves_changes_to_a_callback_until_a_browser_has_come():
-    assert not changed_at_once(nullcontext), "app.server.loop.unscheduled"
+    assert not changed_at_once(nullcontext), "steinlab.server.loop.unscheduled"
     assert changed_at_once(unscheduled)
 
 
@@ -245,13 +245,13 @@ def addresses(document: Document) -> list[str]:
 def test_a_document_without_a_session_asks_a_cdn():
     plain, mended = Document(), Document()
     stay_local(mended)
-    assert any(url.startswith("https://") for url in addresses(plain)), "app.server.patches.stay_local"
+    assert any(url.startswith("https://") for url in addresses(plain)), "steinlab.server.patches.stay_local"
     assert addresses(mended) and not any(url.startswith("https://") for url in addresses(mended))
 
 
 def test_a_spinner_without_a_server_asks_a_cdn(monkeypatch):
     assert any("loading.css" in url and url.startswith("https://") for url in addresses(Document())), (
-        "app.notebook.stay_offline"
+        "steinlab.notebook.stay_offline"
     )
     monkeypatch.setattr(panel.reactive, "get_dist_path", panel.reactive.get_dist_path)
     with pn.config.set(inline=pn.config.inline, design=pn.config.design):
@@ -263,7 +263,7 @@ def test_a_widget_of_material_design_brings_its_bundle_with_every_output_of_a_no
     with pn.config.set(inline=True, design=pn.theme.Design):
         heavy, light = (kit.Button().get_root(Document(), Comm()) for kit in (pmui, pn.widgets))
     assert len(heavy.esm) > 1e6 and "https://" in str(heavy.importmap), (
-        "app.lesson.live_stage, app.lesson.chart.control: pmui would do"
+        "steinlab.lesson.live_stage, steinlab.lesson.chart.control: pmui would do"
     )
     assert not hasattr(light, "esm")
 
@@ -282,12 +282,12 @@ def test_a_file_that_is_too_large_is_not_expected():
     with pytest.raises(ValueError, match="Unknown status"):
         pmui.FileInput()._handle_msg({"status": "error"})
     Upload(Mock(), refused)._handle_msg({"status": "error"})
-    assert refused.called, "app.pages.wave.parts.Upload"
+    assert refused.called, "steinlab.pages.wave.parts.Upload"
 
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])
 def test_a_link_with_a_number_that_is_none_stops_a_page(value):
-    with pytest.raises(ValueError):  # else app.server.patches.leave_links_alone can go
+    with pytest.raises(ValueError):  # else steinlab.server.patches.leave_links_alone can go
         parse_query(f"?a={value}")
     leave_links_alone()
     try:

@@ -6,25 +6,25 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app.pages.wave import nuts as wave_nuts, nuts_panel as wave_nuts_panel
-from app.pages.wave.measures import AT, GAP, Evaluation, evaluate, measure
-from app.pages.wave.nuts import NutsJob
-from app.pages.wave.parts import nuts_sentence, table
-from app.pages.wave.recovery import STOP, Recovery, apart, table_of
-from app.pages.wave.setup import PAPER, WaveSetup, all_knobs, read_points, shown, used_by
-from app.pages.wave.stage import pack
-from app.pages.wave.widths import narrowing, shipped_rows, spreads
-from app.server import background
-from app.server.jobs import SweepJob
-from app.stage import nuts_job
-from app.stage.hand_over import runs_of_training
-from app.stage.training import Snapshot
 from stein_core import compile
 from stein_core.base.bands import Band
 from stein_core.papers.recovery import PUBLISHED, recovery, recovery_points
 from stein_core.papers.wave_nuts import Reference
 from stein_core.sweep.keys import key_of
 from stein_core.targets.wave import GRID, dim_of
+from steinlab.pages.wave import nuts as wave_nuts, nuts_panel as wave_nuts_panel
+from steinlab.pages.wave.measures import AT, GAP, Evaluation, evaluate, measure
+from steinlab.pages.wave.nuts import NutsJob
+from steinlab.pages.wave.parts import nuts_sentence, table
+from steinlab.pages.wave.recovery import STOP, Recovery, apart, table_of
+from steinlab.pages.wave.setup import PAPER, WaveSetup, all_knobs, read_points, shown, used_by
+from steinlab.pages.wave.stage import pack
+from steinlab.pages.wave.widths import narrowing, shipped_rows, spreads
+from steinlab.server import background
+from steinlab.server.jobs import SweepJob
+from steinlab.stage import nuts_job
+from steinlab.stage.hand_over import runs_of_training
+from steinlab.stage.training import Snapshot
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
 

@@ -11,21 +11,21 @@ from bokeh.document import Document
 from checks import finished, session_of, until
 from panel.io.state import set_curdoc
 
-from app.pages.functions.session import FunctionRun
-from app.pages.functions.setup import FunctionSetup
-from app.pages.functions.trained import SHIPPED as FUNCTIONS
-from app.pages.wave import session as wave_session
-from app.pages.wave.measures import evaluate
-from app.pages.wave.session import WaveRun, WaveSession
-from app.pages.wave.setup import PAPER, STEPS, WaveSetup, shown
-from app.pages.wave.trained import SHIPPED
-from app.pages.wave.widths import shipped_rows
-from app.server.memory import dismantle
-from app.server.streaming import Streamer
-from app.shell import Shell
-from app.stage.run import resize
 from stein_core import compile
 from stein_core.targets.wave import dim_of
+from steinlab.pages.functions.session import FunctionRun
+from steinlab.pages.functions.setup import FunctionSetup
+from steinlab.pages.functions.trained import SHIPPED as FUNCTIONS
+from steinlab.pages.wave import session as wave_session
+from steinlab.pages.wave.measures import evaluate
+from steinlab.pages.wave.session import WaveRun, WaveSession
+from steinlab.pages.wave.setup import PAPER, STEPS, WaveSetup, shown
+from steinlab.pages.wave.trained import SHIPPED
+from steinlab.pages.wave.widths import shipped_rows
+from steinlab.server.memory import dismantle
+from steinlab.server.streaming import Streamer
+from steinlab.shell import Shell
+from steinlab.stage.run import resize
 
 TRAINED = WaveSetup(methods=("svgd", "map"))  # the default run's, without what compiles long
 TINY = WaveSetup(width=1, methods=("svgd", "map"))

@@ -31,14 +31,14 @@ def test_the_wheel_installs_serves_and_computes(tmp_path):
 
     run(binaries / "pip", "install", "-q", wheel)
     assert "two_gaussians" in run(binaries / "steinlab", "list")
-    assert str(tmp_path) in run(binaries / "python", "-c", "import app; print(app.__file__)")
+    assert str(tmp_path) in run(binaries / "python", "-c", "import steinlab; print(steinlab.__file__)")
     said = tmp_path / "log"
     with said.open("w") as log:
         command = [binaries / "steinlab", "serve", "--port", "0"]
         server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:
         until, page = time.monotonic() + 120, ""
-        while not (address := re.search(r"http://localhost:\d+/app", said.read_text())):
+        while not (address := re.search(r"http://localhost:\d+/steinlab", said.read_text())):
             assert time.monotonic() < until and server.poll() is None, said.read_text()
             time.sleep(0.5)
         page = urllib.request.urlopen(f"{address[0]}?page=lessons", timeout=60).read().decode()

@@ -6,9 +6,9 @@ import base64
 import html
 from functools import lru_cache
 
-from app.lesson.ideas import Idea, ideas_of
-from app.lesson.reading import Lesson, lessons
-from app.ui.text import code_html
+from steinlab.lesson.ideas import Idea, ideas_of
+from steinlab.lesson.reading import Lesson, lessons
+from steinlab.ui.text import code_html
 
 CSS = """
 .lessons { list-style: none; margin: 0; padding: 0; font-size: 15px; }

@@ -17,14 +17,14 @@ from bokeh.model import Model
 from bokeh.models import DataRange1d, Glyph, GridPlot, Label, LabelSet, LinearColorMapper, Plot, Text
 from bokeh.plotting import figure
 
-from app.lesson.bokeh_update import remember, take_over
-from app.lesson.output import Output
-from app.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
-from app.ui.browser import Arrival
-from app.ui.colours import SPARE, darken, dress
-from app.ui.knob_widgets import LARGE
-from app.ui.text import BUSY
-from app.ui.theme import TOKENS
+from steinlab.lesson.bokeh_update import remember, take_over
+from steinlab.lesson.output import Output
+from steinlab.server.background import STOPPING, UI_THROTTLE, Cancelled, Threads, background_work
+from steinlab.ui.browser import Arrival
+from steinlab.ui.colours import SPARE, darken, dress
+from steinlab.ui.knob_widgets import LARGE
+from steinlab.ui.text import BUSY
+from steinlab.ui.theme import TOKENS
 
 log = logging.getLogger(__name__)
 HEIGHT = 340
@@ -34,7 +34,7 @@ DRAWERS = Threads(16, "chart")  # most of them yield while pages play
 IDLE = '<div style="height: 3px"></div>'
 
 hv.Store.set_current_backend("bokeh")
-hv.Curve([0, 1])  # imports pandas if it is installed: see `app.app_hooks`
+hv.Curve([0, 1])  # imports pandas if it is installed: see `steinlab.app_hooks`
 SERIES = hv.Cycle([look.colour for look in SPARE])
 DASHES = hv.Cycle(["solid"] * 4 + ["dashed"] * 4 + ["dotdash"] * 4)  # of many curves, some lie on each other
 hv.opts.defaults(*(kind(color=SERIES) for kind in (hv.opts.Scatter, hv.opts.Area)))
@@ -44,7 +44,7 @@ _holoviews = threading.Lock()  # its option trees are shared by all threads
 
 
 class Chart(Output):
-    """Draw a figure as `app.notebook.chart` says.
+    """Draw a figure as `steinlab.notebook.chart` says.
 
     Attributes:
         problem: why the last drawing failed, or "".

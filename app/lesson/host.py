@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import panel as pn
 from bokeh.document import Document
 
-from app.server.loop import soon
-from app.server.memory import forget_page
+from steinlab.server.loop import soon
+from steinlab.server.memory import forget_page
 
 
 @dataclass

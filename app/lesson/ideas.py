@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.lesson.reading import Cell, Lesson
+from steinlab.lesson.reading import Cell, Lesson
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from urllib.parse import parse_qsl
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson.output import Output
-from app.server.background import while_wanted
-from app.server.streaming import Mailbox, Streamer
-from app.stage.kept import kept, key_of
-from app.stage.scene import SAMPLED, SideBySide
-from app.stage.session import Session, capacity_of
-from app.stage.setup import Setup, all_knobs
-from app.stage.stage import Stage
-from app.ui.knob_widgets import LARGE, set_value, widget
 from stein_core import METHODS, compile
 from stein_core.base.errors import unknown
+from steinlab.lesson.output import Output
+from steinlab.server.background import while_wanted
+from steinlab.server.streaming import Mailbox, Streamer
+from steinlab.stage.kept import kept, key_of
+from steinlab.stage.scene import SAMPLED, SideBySide
+from steinlab.stage.session import Session, capacity_of
+from steinlab.stage.setup import Setup, all_knobs
+from steinlab.stage.stage import Stage
+from steinlab.ui.knob_widgets import LARGE, set_value, widget
 
 MARKS = {"attract": "attraction", "repulse": "repulsion", "guides": "guides", "trails": "trails", "draws": "true draws"}
 DRAWN = ("attract", "repulse", "guides")
@@ -28,7 +28,7 @@ BORDER = ":host(.solid) .bk-btn.bk-btn-default { border: 1px solid #8888; border
 
 
 class LiveStage(Output):
-    """Run a stage as `app.notebook.stage` says. It computes nothing until a browser shows it."""
+    """Run a stage as `steinlab.notebook.stage` says. It computes nothing until a browser shows it."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class LiveStage(Output):
 
 
 def lesson_key(setup: Setup, metrics: Sequence[str]) -> str:
-    """Return the key of a lesson's stage, see `app.stage.kept`."""
+    """Return the key of a lesson's stage, see `steinlab.stage.kept`."""
     return key_of("lessons", setup, ",".join(metrics))
 
 

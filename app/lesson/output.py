@@ -6,8 +6,8 @@ from typing import Any
 
 import panel as pn
 
-from app.lesson.host import current_host
-from app.ui.text import CSS, Text, markdown_html
+from steinlab.lesson.host import current_host
+from steinlab.ui.text import CSS, Text, markdown_html
 
 
 class Output(pn.Column):
@@ -18,7 +18,7 @@ class Output(pn.Column):
     Attributes:
         host: the NotebookHost on which it was made.
         markdown: what Jupyter shows instead of the components, or "".
-        has_threads: threads may use it after it was closed, see `app.server.memory.dismantle`.
+        has_threads: threads may use it after it was closed, see `steinlab.server.memory.dismantle`.
         dials: its sliders and selects by name, which numbers in the text can move.
     """
 

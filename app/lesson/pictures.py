@@ -1,4 +1,4 @@
-"""python -m app.lesson.pictures: write assets/lessons_1.svg to lessons_4.svg, a picture for each group of lessons."""
+"""python -m steinlab.lesson.pictures: write assets/lessons_1.svg to 4.svg, a picture for each group of lessons."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 
-from app.server.folders import ASSETS
-from app.stage.picture import SETUP, SHADE, levels, shape
-from app.stage.scene import density
 from stein_core import METHODS, compile, theory
 from stein_core.targets.small_networks import gap_data
+from steinlab.server.folders import ASSETS
+from steinlab.stage.picture import SETUP, SHADE, levels, shape
+from steinlab.stage.scene import density
 
 WIDTH, HEIGHT, EDGE = 240, 110, 6
 FILES = tuple(ASSETS / f"lessons_{i}.svg" for i in (1, 2, 3, 4))

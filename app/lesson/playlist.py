@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
-from app.lesson.ideas import ideas_of
-from app.lesson.reading import lessons
-from app.ui import link
 from stein_core.base.errors import short, unknown, whole
+from steinlab.lesson.ideas import ideas_of
+from steinlab.lesson.reading import lessons
+from steinlab.ui import link
 
 MOST = 40  # stops: their names and notes fit an address
 LONGEST = 400  # characters of a note
@@ -42,7 +42,7 @@ def place_of(name: str, pages: Mapping[str, Any]) -> Place:
     Args:
         name: "particles.1" for the first stop of a page's tour, "lessons.4.3" for the third idea of lesson 4, or
             "particles?target=ring" for any other moment of a page.
-        pages: key -> entry, see `app.contents`.
+        pages: key -> entry, see `steinlab.contents`.
 
     Raises:
         ValueError: with a sentence that says what is wrong and what is allowed.

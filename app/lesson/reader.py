@@ -8,7 +8,7 @@ from pathlib import Path
 import param
 from panel.custom import JSComponent
 
-from app.server.messages import CheckedMessages, one_of
+from steinlab.server.messages import CheckedMessages, one_of
 
 
 class Reader(CheckedMessages, JSComponent):

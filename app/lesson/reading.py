@@ -14,10 +14,10 @@ from typing import Any
 
 from panel.viewable import Viewable
 
-from app.lesson.host import NotebookHost, use_host
-from app.lesson.output import Output
-from app.server.background import STOPPING, Cancelled, Threads, background_work
-from app.server.folders import NOTEBOOKS
+from steinlab.lesson.host import NotebookHost, use_host
+from steinlab.lesson.output import Output
+from steinlab.server.background import STOPPING, Cancelled, Threads, background_work
+from steinlab.server.folders import NOTEBOOKS
 
 log = logging.getLogger(__name__)
 FOLDER = NOTEBOOKS
@@ -116,7 +116,7 @@ class Reading:
         on_result: on_result(index, result) is called on the event loop when a code cell has run.
     """
 
-    has_threads = True  # see `app.server.memory.dismantle`
+    has_threads = True  # see `steinlab.server.memory.dismantle`
 
     def __init__(self, lesson: Lesson, host: NotebookHost, on_result: Callable[[int, Result], None]):
         self.lesson, self.host, self.on_result = lesson, host, on_result
@@ -169,7 +169,7 @@ class Reading:
             if self.lesson.cells[index].code and index not in self._ran:
                 source, names = self.lesson.cells[index].source, self._namespace
                 if early:
-                    source, names = f"from app.notebook import stage\n{source}", {}
+                    source, names = f"from steinlab.notebook import stage\n{source}", {}
                 try:
                     with use_host(self.host), background_work(self._unwanted):
                         result = run(source, names)

@@ -1,6 +1,6 @@
 """What a lesson's figures and tables look like before their cells have run: shipped, for the default settings.
 
-`python -m app.keep` makes them.
+`python -m steinlab.keep` makes them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bokeh.document import Document
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, Plot
 
-from app.lesson.chart import HEIGHT, Chart, height_in, paint
-from app.lesson.live_stage import LiveStage
-from app.lesson.output import Output
-from app.lesson.reading import Lesson
-from app.server.folders import ASSETS
-from app.ui.text import Text
+from steinlab.lesson.chart import HEIGHT, Chart, height_in, paint
+from steinlab.lesson.live_stage import LiveStage
+from steinlab.lesson.output import Output
+from steinlab.lesson.reading import Lesson
+from steinlab.server.folders import ASSETS
+from steinlab.ui.text import Text
 
 FILE = ASSETS / "lessons.json.gz"
 

@@ -9,16 +9,16 @@ import numpy as np
 import panel_material_ui as pmui
 from scipy.special import expit
 
-from app.stage.live_page import KEYS, PRESETS, Live
-from app.stage.run import Run
-from app.stage.scene import Cards, card, density_of, read_outs
-from app.stage.session import FIRST_CAPACITY
-from app.stage.setup import Setup
-from app.stage.wire import Panel, rows
-from app.ui import link
-from app.ui.colours import look_of
 from stein_core import GUIDES, TARGETS, Frame, Spec, target_of
 from stein_core.theory.fixed_points import FixedPoint, two_guides, why_none
+from steinlab.stage.live_page import KEYS, PRESETS, Live
+from steinlab.stage.run import Run
+from steinlab.stage.scene import Cards, card, density_of, read_outs
+from steinlab.stage.session import FIRST_CAPACITY
+from steinlab.stage.setup import Setup
+from steinlab.stage.wire import Panel, rows
+from steinlab.ui import link
+from steinlab.ui.colours import look_of
 
 AXES = {"u": (-3.0, 2.0), "sd": (-0.06, 1.5), "variance": (-0.08, 2.0)}  # of the panel of scales: first extents
 VIEW = (link.Field("axis", link.one_of("axis in the link", AXES)),)
@@ -72,7 +72,7 @@ def background_of(axis: str) -> int:
 @dataclass(eq=False)
 class Spaces(Cards):
     """View of SMI's locations, SMI's scales on the chosen axis, and SVGD's locations; see
-    `app.stage.scene.SideBySide`."""
+    `steinlab.stage.scene.SideBySide`."""
 
     measured = tuple(dict.fromkeys(name for *_, names in CARDS for name in names))
     axis: str = "sd"
@@ -131,7 +131,7 @@ def rows_of_scales(frame: Frame, axis: str) -> np.ndarray:
     """Return what the panel of scales draws of a frame.
 
     Returns:
-        (m, 9) as in `app.stage.wire.Panel`: the scale coordinates of the first two dimensions, and the forces on u
+        (m, 9) as in `steinlab.stage.wire.Panel`: the scale coordinates of the first two dimensions, and the forces on u
         pushed forward to them.
     """
     d = frame.locations.shape[1]
@@ -164,7 +164,7 @@ def scales_of(point: FixedPoint | None, axis: str, dim: int) -> np.ndarray:
 
 
 class Location(Live):
-    """Page "Location and variance"; see `app.contents` for the contract of a page."""
+    """Page "Location and variance"; see `steinlab.contents` for the contract of a page."""
 
     key = "location"
     plain = Setup("gaussian", ("smi", "svgd"), draws=100, knobs={"method.particles": 2, "guide.width": 0.5})

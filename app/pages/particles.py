@@ -5,18 +5,18 @@ from __future__ import annotations
 import panel as pn
 import panel_material_ui as pmui
 
-from app.stage.live_page import KEYS, PRESETS, Live
-from app.stage.scene import SideBySide
-from app.stage.setup import PANELS, Setup
-from app.ui.groups import dots
-from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS
+from steinlab.stage.live_page import KEYS, PRESETS, Live
+from steinlab.stage.scene import SideBySide
+from steinlab.stage.setup import PANELS, Setup
+from steinlab.ui.groups import dots
+from steinlab.ui.knob_widgets import CHIPS, WIDTH
 
 HELP = "Click the stage to add a particle. Double-click one, or hover and press Delete, to remove it."
 
 
 class Particles(Live):
-    """Page "Particles"; see `app.contents` for the contract of a page."""
+    """Page "Particles"; see `steinlab.contents` for the contract of a page."""
 
     key = "particles"
     plain = Setup()

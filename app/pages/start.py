@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
-from app.lesson.pictures import FILES as PICTURES
-from app.lesson.reading import Lesson, lessons
-from app.stage.picture import FILE, SETUP
-from app.ui.text import Text
+from steinlab.lesson.pictures import FILES as PICTURES
+from steinlab.lesson.reading import Lesson, lessons
+from steinlab.stage.picture import FILE, SETUP
+from steinlab.ui.text import Text
 
 CSS = """
 .prose { max-width: 1080px; margin: 0 auto; }
@@ -47,7 +47,7 @@ PATH = 4  # lessons of the first path
 
 
 class Index:
-    """Page "Start"; see `app.contents` for the contract of a page."""
+    """Page "Start"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.sidebar = []
@@ -68,7 +68,7 @@ def front(known: Mapping[str, Any]) -> str:
     """Return the page as HTML.
 
     Args:
-        known: key of each page -> its entry, see `app.contents`.
+        known: key of each page -> its entry, see `steinlab.contents`.
     """
     read = list(lessons().values())
     groups = dict.fromkeys(one.group for one in read)

@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Callable, Iterator
 
-from app.server.errors import note
-from app.server.streaming import FRAME_BUDGET
 from stein_core.base.pieces import in_pieces
+from steinlab.server.errors import note
+from steinlab.server.streaming import FRAME_BUDGET
 
 log = logging.getLogger(__name__)
 SPARE_CORES = max(1, (os.cpu_count() or 1) - 1)  # beside the one on which Python runs
@@ -155,7 +155,7 @@ class UiThrottle:
         self._free = 0.0  # the moment of time.monotonic() from which the next one may begin
 
     def run(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:
-        """Call it by `later`, see `app.server.loop.soon`, as soon as it has its turn. Any thread."""
+        """Call it by `later`, see `steinlab.server.loop.soon`, as soon as it has its turn. Any thread."""
         later(partial(self._work, later, call))
 
     def _work(self, later: Callable[[Callable[[], None]], object], call: Callable[[], None]) -> None:

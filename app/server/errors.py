@@ -14,7 +14,7 @@ def refused(error: BaseException) -> bool:
     be a `raise`.
     """
     frame, number = list(traceback.walk_tb(error.__traceback__))[-1]
-    ours = frame.f_globals.get("__name__", "").partition(".")[0] in ("app", "stein_core")
+    ours = frame.f_globals.get("__name__", "").partition(".")[0] in ("steinlab", "stein_core")
     line = linecache.getline(frame.f_code.co_filename, number).strip()
     return isinstance(error, (ValueError, OSError)) and ours and line.startswith("raise ")
 

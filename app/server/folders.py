@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+APP = Path(__file__).resolve().parents[1]
+ROOT = APP if (APP / "assets").exists() else APP.parent  # of the wheel, or of a checkout
 ASSETS = ROOT / "assets"
 NOTEBOOKS = ROOT / "notebooks"

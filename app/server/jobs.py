@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import stein_core
-from app.server.background import LOOKERS, STOPPING
-from app.server.errors import note
-from app.server.limits import LIMITS
 from stein_core import Recipe, cache_folder
 from stein_core.base.errors import short
 from stein_core.sweep.keys import files_of
 from stein_core.sweep.stop import Stop
 from stein_core.sweep.store import Store
+from steinlab.server.background import LOOKERS, STOPPING
+from steinlab.server.errors import note
+from steinlab.server.limits import LIMITS
 
 log = logging.getLogger(__name__)
 WORKERS = 1 if (os.cpu_count() or 1) <= 2 else 2  # threads of a sweep: the pages that play want the other cores

@@ -113,7 +113,7 @@ def parts_of(owners: Iterable[Any]) -> list:
         elif isinstance(one, COMPONENTS):
             found.append(one)
             waiting += [vars(one), one._param__private.values]
-        elif type(one).__module__.startswith("app.") and hasattr(one, "__dict__"):
+        elif type(one).__module__.startswith("steinlab.") and hasattr(one, "__dict__"):
             found.append(one)
             waiting.append(vars(one))
     return found

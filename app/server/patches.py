@@ -1,4 +1,4 @@
-"""Work around faults of Panel, Bokeh and Tornado. `app.server.workarounds` lists all of them.
+"""Work around faults of Panel, Bokeh and Tornado. `steinlab.server.workarounds` lists all of them.
 
 The functions have a module of their own, because Panel clears the globals of a script when its session ends.
 """
@@ -157,7 +157,7 @@ def expect_null_bytes() -> None:
 
 
 def search_nothing() -> None:
-    """Search the heap for no garbage when a page was closed. `app.server.memory.dismantle` leaves none."""
+    """Search the heap for no garbage when a page was closed. `steinlab.server.memory.dismantle` leaves none."""
 
     def _garbage_collect():
         """Do nothing."""

@@ -14,11 +14,11 @@ class Mailbox:
     """News from a worker thread to the event loop: a call merges a dict into what waits, one delivery takes it all.
 
     Args:
-        schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
+        schedule: runs a function on the event loop soon, see `steinlab.server.loop.soon`.
         deliver: called there with the merged dict, in order.
     """
 
-    has_threads = True  # see `app.server.memory.dismantle`
+    has_threads = True  # see `steinlab.server.memory.dismantle`
 
     def __init__(self, schedule: Callable[[Callable], None], deliver: Callable[[dict], None]):
         self._schedule, self._deliver = schedule, deliver
@@ -83,11 +83,11 @@ class Streamer:
     """Back-pressure between one worker thread and one browser page.
 
     send: called on the event loop with a float32 vector whose element 0 is its sequence number.
-    schedule: runs a function on the event loop soon, see `app.server.loop.soon`.
+    schedule: runs a function on the event loop soon, see `steinlab.server.loop.soon`.
     window: how many frames may be under way without an acknowledgement. budget: says how soon the next one may be made.
     """
 
-    has_threads = True  # see `app.server.memory.dismantle`
+    has_threads = True  # see `steinlab.server.memory.dismantle`
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from app.server.limits import LIMITS
+from steinlab.server.limits import LIMITS
 
 
 class Visitors:

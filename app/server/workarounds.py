@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from app.server import patches
+from steinlab.server import patches
 
 
 class Workaround(NamedTuple):

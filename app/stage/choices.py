@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import panel_material_ui as pmui
 
-from app.server.limits import LIMITS
-from app.stage.session import FIRST_CAPACITY
-from app.stage.setup import Setup, all_knobs
-from app.ui.groups import Fold, group
-from app.ui.knob_widgets import SELECT, NumberField, set_value, widget
 from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
 from stein_core.contract.knobs import Option
 from stein_core.contract.spec import GROUPS, MAX_DRAWS, all_options
+from steinlab.server.limits import LIMITS
+from steinlab.stage.session import FIRST_CAPACITY
+from steinlab.stage.setup import Setup, all_knobs
+from steinlab.ui.groups import Fold, group
+from steinlab.ui.knob_widgets import SELECT, NumberField, set_value, widget
 
 CHOICE = SELECT
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")

@@ -6,14 +6,16 @@ from typing import Any, Mapping, Protocol, Sequence
 
 import numpy as np
 
-from app.stage.run import Run
 from stein_core import Spec
+from steinlab.stage.run import Run
 
 
 class LiveSetup(Protocol):
-    """What a page shows, as a frozen dataclass; `app.stage.setup.Setup` is one. A run begins with `knobs` and `seed`,
-    makes `changes` (step, name, value) on the way, and pauses at `steps`, when that is not 0. particles: the most that
-    it ever asks for."""
+    """What a page shows, as a frozen dataclass, for example `steinlab.stage.setup.Setup`.
+
+    A run begins with `knobs` and `seed`, makes `changes` (step, name, value) on the way, and pauses at `steps`, when
+    that is not 0. particles: the most that it ever asks for.
+    """
 
     methods: tuple[str, ...]
     seed: int
@@ -26,7 +28,10 @@ class LiveSetup(Protocol):
 
 
 class View(Protocol):
-    """What a session shows; `app.stage.scene.SideBySide` is one. measured: names of the diagnostics that it reads."""
+    """What a session shows, for example `steinlab.stage.scene.SideBySide`.
+
+    measured: names of the diagnostics that it reads.
+    """
 
     measured: tuple[str, ...]
 

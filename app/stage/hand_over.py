@@ -7,10 +7,10 @@ import io
 
 import numpy as np
 
-from app.stage.session import Session
-from app.stage.training import Snapshot
 from stein_core import METHODS, Recipe
 from stein_core.contract.recipe import EDITS
+from steinlab.stage.session import Session
+from steinlab.stage.training import Snapshot
 
 
 def runs_of(session: Session) -> list[tuple[str, Recipe, np.ndarray, int]]:

@@ -1,6 +1,6 @@
 """Pictures that come with the app: what a stage shows before any program is compiled, and where its run goes on.
 
-`python -m app.keep` makes them.
+`python -m steinlab.keep` makes them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from app.server.folders import ASSETS
-from app.stage.setup import Setup
 from stein_core import State, Stepper
+from steinlab.server.folders import ASSETS
+from steinlab.stage.setup import Setup
 
 FILE = ASSETS / "stages.npz"
 
@@ -46,7 +46,7 @@ class Kept(NamedTuple):
         return jax.tree.unflatten(structure, kept)
 
     def begun(self, number: int) -> np.ndarray:
-        """Return the frame as the start of the run of this number, see `app.stage.wire.pack`."""
+        """Return the frame as the start of the run of this number, see `steinlab.stage.wire.pack`."""
         frame = self.frame.copy()
         frame[2] = number
         return frame

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui import link
+from steinlab.ui import link
 
 SWITCH = link.switch("lecture", "lecture in the link", ("off", "on"), attribute="on")
 QUIET = {"variant": "text", "size": "small", "margin": (8, 0), "height": 36}

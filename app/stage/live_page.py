@@ -13,21 +13,21 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.server.folders import ASSETS
-from app.server.loop import soon
-from app.server.streaming import Mailbox, Streamer
-from app.stage.choices import Choices
-from app.stage.contract import View
-from app.stage.hand_over import csv_of, runs_of
-from app.stage.kept import kept, key_of
-from app.stage.lecture import QUIET, SWITCH, Lecture
-from app.stage.session import Session, capacity_of
-from app.stage.setup import Setup
-from app.stage.stage import ReadOuts, Stage
-from app.stage.tour import Tour
-from app.stage.transport import Transport
-from app.ui import link
 from stein_core import compile, device_name
+from steinlab.server.folders import ASSETS
+from steinlab.server.loop import soon
+from steinlab.server.streaming import Mailbox, Streamer
+from steinlab.stage.choices import Choices
+from steinlab.stage.contract import View
+from steinlab.stage.hand_over import csv_of, runs_of
+from steinlab.stage.kept import kept, key_of
+from steinlab.stage.lecture import QUIET, SWITCH, Lecture
+from steinlab.stage.session import Session, capacity_of
+from steinlab.stage.setup import Setup
+from steinlab.stage.stage import ReadOuts, Stage
+from steinlab.stage.tour import Tour
+from steinlab.stage.transport import Transport
+from steinlab.ui import link
 
 PRESETS = json.loads((ASSETS / "presets.json").read_text())
 NOTHING = "none"  # what a link says when no mark is drawn
@@ -49,13 +49,13 @@ class Look:
 class Live:
     """Wire the widgets of a page to one Session and one Stage. The session holds the state of the run.
 
-    A subclass builds `sidebar` and `main` from the pieces made here. See `app.contents` for the contract of a page.
+    A subclass builds `sidebar` and `main` from the pieces made here. Contract: `steinlab.contents`.
 
     Attributes:
         key: of the page.
         plain: Setup of a bare link.
         presets: dicts of "name", "caption", "link" and "text": the tour.
-        views: makes a view of the page, see `app.stage.contract.View`.
+        views: makes a view of the page, see `steinlab.stage.contract.View`.
         marks: name -> label of what can be drawn.
         drawn: names that are drawn at first.
         lecture: lecture mode; its `around` are components that it does not show.

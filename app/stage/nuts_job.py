@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from app.server.jobs import Job
 from stein_core import Recipe
 from stein_core.papers.wave_nuts import Reference, load_reference
+from steinlab.server.jobs import Job
 
 CHAINS, WARMUP, SAMPLES = 4, 500, 500
 THINNED = 4  # one draw in so many is kept

@@ -1,4 +1,4 @@
-"""python -m app.stage.picture: write assets/particles.svg, the animation of the front page and the README."""
+"""python -m steinlab.stage.picture: write assets/particles.svg, the animation of the front page and the README."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
-from app.server.folders import ASSETS
-from app.stage.scene import density
-from app.stage.setup import Setup
 from stein_core import METHODS, Frame, Stepper, compile, target_of
+from steinlab.server.folders import ASSETS
+from steinlab.stage.scene import density
+from steinlab.stage.setup import Setup
 
 FILE = ASSETS / "particles.svg"
 SETUP = Setup("banana", ("svgd", "smi"), seed=3, knobs={"method.alpha": 0.05})  # the first preset of page Particles

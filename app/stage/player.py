@@ -8,11 +8,11 @@ from typing import Any, Callable
 
 import numpy as np
 
-from app.server.background import Threads, while_wanted
-from app.server.streaming import FRAME_BUDGET, Streamer
-from app.stage.run import Run
-from app.stage.worker import Pace, Worker
 from stein_core import METHODS
+from steinlab.server.background import Threads, while_wanted
+from steinlab.server.streaming import FRAME_BUDGET, Streamer
+from steinlab.stage.run import Run
+from steinlab.stage.worker import Pace, Worker
 
 LONGEST_ADVANCE = 0.03  # seconds of stepping between two frames: a slider must not wait for a slow method
 LONGEST_CATCH_UP = 0.25  # the same while a link is run up to its step

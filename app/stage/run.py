@@ -63,7 +63,7 @@ class MethodRun:
 class Run:
     """Methods of one setup, their states, and what was changed on the way.
 
-    setup: see `app.stage.contract.LiveSetup`. methods: by method. knobs: the present values over all methods. changes:
+    setup: a `steinlab.stage.contract.LiveSetup`. methods: by method. knobs: present values over all methods. changes:
     (step, name, value) since the start. pending: changes still to come from a link. history, position: the run so far
     and the entry that is shown. shown: the step of the newest frame; None before the first. given: states by method at
     the first step of `clock`, if that is not 0.

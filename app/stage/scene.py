@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from app.stage.run import Run
-from app.stage.wire import Panel, pack, rows
-from app.ui.colours import Look, looks_of
 from stein_core import DIAGNOSTICS, METHODS, TARGETS, Spec, Target, target_of
 from stein_core.contract.spec import Options, data_of, target_at
+from steinlab.stage.run import Run
+from steinlab.stage.wire import Panel, pack, rows
+from steinlab.ui.colours import Look, looks_of
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
@@ -25,7 +25,7 @@ MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside
 
 
 class Cards:
-    """A view (see `app.stage.contract.View`) of cards on a `stage.Stage`.
+    """A view (see `steinlab.stage.contract.View`) of cards on a `stage.Stage`.
 
     A subclass has measured, the names of the diagnostics that it reads; scene(specs), which returns the `scene` of
     `stage.Stage` and is called on a compile thread; and panels(run, metrics), which returns the panels of `wire.pack`

@@ -15,20 +15,20 @@ from typing import Any, Callable
 
 import numpy as np
 
-from app.server.background import Threads
-from app.server.errors import note
-from app.server.streaming import Streamer
-from app.stage.contract import LiveSetup, View
-from app.stage.kept import Kept
-from app.stage.player import Player
-from app.stage.run import Run
-from app.stage.scene import SideBySide
-from app.stage.setup import CAPACITY
-from app.stage.waits import timed, waiting_for
 from stein_core import METHODS, Frame, Spec, Stepper, compile
 from stein_core.contract.recipe import EDITS
 from stein_core.runs.cache import start
 from stein_core.runs.memory import check_memory
+from steinlab.server.background import Threads
+from steinlab.server.errors import note
+from steinlab.server.streaming import Streamer
+from steinlab.stage.contract import LiveSetup, View
+from steinlab.stage.kept import Kept
+from steinlab.stage.player import Player
+from steinlab.stage.run import Run
+from steinlab.stage.scene import SideBySide
+from steinlab.stage.setup import CAPACITY
+from steinlab.stage.waits import timed, waiting_for
 
 log = logging.getLogger(__name__)
 

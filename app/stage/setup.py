@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Mapping
 
-from app.server.limits import LIMITS
-from app.ui import link
 from stein_core import GUIDES, METHODS, TARGETS, Recipe, Spec
 from stein_core.base.errors import short, unknown, whole
 from stein_core.contract.common_knobs import COMMON
@@ -15,6 +13,8 @@ from stein_core.contract.knobs import PointsKnob
 from stein_core.contract.recipe import EDITS
 from stein_core.contract.registry import Entry, Registry
 from stein_core.contract.spec import all_options, options_of_dim
+from steinlab.server.limits import LIMITS
+from steinlab.ui import link
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows

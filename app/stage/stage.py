@@ -8,9 +8,9 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.server.loop import Unbusy
-from app.server.messages import CheckedMessages, flag, number, one_of, point, whole
-from app.ui.theme import script, variables
+from steinlab.server.loop import Unbusy
+from steinlab.server.messages import CheckedMessages, flag, number, one_of, point, whole
+from steinlab.ui.theme import script, variables
 
 HERE = Path(__file__).parent
 SCRIPTS = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.legend import coloured
+from steinlab.ui.legend import coloured
 
 CSS = """
 .caption { margin: 0; font-size: 19px; font-weight: 600; line-height: 1.25; color: var(--mui-palette-text-primary); }

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from app.stage.training_setup import TrainingSetup
 from stein_core import State, Stepper, compile, keep_compiled
 from stein_core.cli.commands import versions
 from stein_core.sweep.keys import canonical
+from steinlab.stage.training_setup import TrainingSetup
 
 
 class Trained:

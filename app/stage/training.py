@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.server.background import Threads
-from app.server.errors import note
-from app.server.streaming import Streamer
-from app.stage.player import Player
-from app.stage.run import MethodRun, Run
-from app.stage.trained import Trained
-from app.stage.waits import timed, waiting_for
 from stein_core import Spec, State, Stepper
+from steinlab.server.background import Threads
+from steinlab.server.errors import note
+from steinlab.server.streaming import Streamer
+from steinlab.stage.player import Player
+from steinlab.stage.run import MethodRun, Run
+from steinlab.stage.trained import Trained
+from steinlab.stage.waits import timed, waiting_for
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from app.stage.training_setup import TrainingSetup
-from app.ui.groups import dots
-from app.ui.knob_widgets import WIDTH, set_value, widget
 from stein_core import METHODS
+from steinlab.stage.training_setup import TrainingSetup
+from steinlab.ui.groups import dots
+from steinlab.ui.knob_widgets import WIDTH, set_value, widget
 
 
 class TrainingControls:

@@ -11,25 +11,25 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.server.loop import soon
-from app.stage.hand_over import runs_of_training
-from app.stage.lecture import Lecture, hide, large
-from app.stage.tour import Tour
-from app.stage.training import Training
-from app.stage.training_controls import TrainingControls
-from app.stage.training_setup import MOST_STEPS, TrainingSetup
-from app.stage.training_stage import TrainingStage
-from app.stage.training_transport import Transport
-from app.stage.trainings import Trainings
-from app.ui.job_bar import MIDDLE, TEXT, Pausable
-from app.ui.legend import coloured, legend_pane, sentence_pane
-from app.ui.toggle import toggle
+from steinlab.server.loop import soon
+from steinlab.stage.hand_over import runs_of_training
+from steinlab.stage.lecture import Lecture, hide, large
+from steinlab.stage.tour import Tour
+from steinlab.stage.training import Training
+from steinlab.stage.training_controls import TrainingControls
+from steinlab.stage.training_setup import MOST_STEPS, TrainingSetup
+from steinlab.stage.training_stage import TrainingStage
+from steinlab.stage.training_transport import Transport
+from steinlab.stage.trainings import Trainings
+from steinlab.ui.job_bar import MIDDLE, TEXT, Pausable
+from steinlab.ui.legend import coloured, legend_pane, sentence_pane
+from steinlab.ui.toggle import toggle
 
 CAPTION = {"variant": "caption", "color": "text.secondary", "sizing_mode": "stretch_width", "margin": (2, 10)}
 
 
 class TrainingPage:
-    """Train the rows of a setup, and show them. See `app.contents` for the contract of a page.
+    """Train the rows of a setup, and show them. See `steinlab.contents` for the contract of a page.
 
     A subclass makes what else is on the page in `make`, and says `below`, `legends`, `fresh` and the names here.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from app.stage.setup import checked
-from app.ui import link
 from stein_core import METHODS, Knob, Recipe, Spec
 from stein_core.base.errors import unknown
+from steinlab.stage.setup import checked
+from steinlab.ui import link
 
 CAPACITIES = (6, 10, 20, 50)  # a program's cost grows with its capacity, so it is kept close to the particles
 MOST_STEPS = 100_000

@@ -9,11 +9,11 @@ import numpy as np
 import param
 from panel.custom import JSComponent
 
-from app.server.loop import Unbusy
-from app.server.messages import CheckedMessages, flag, number, one_of, pairs
-from app.ui.colours import looks_of
-from app.ui.theme import script
 from stein_core import METHODS
+from steinlab.server.loop import Unbusy
+from steinlab.server.messages import CheckedMessages, flag, number, one_of, pairs
+from steinlab.ui.colours import looks_of
+from steinlab.ui.theme import script
 
 HERE = Path(__file__).parent
 SCRIPTS = ("svg.js", "draw.js", "background.js", "panels.js")

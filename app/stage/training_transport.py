@@ -7,10 +7,10 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from app.stage.transport import lecture_knobs
-from app.ui.job_bar import MIDDLE, TEXT
-from app.ui.knob_widgets import set_value
 from stein_core import Knob
+from steinlab.stage.transport import lecture_knobs
+from steinlab.ui.job_bar import MIDDLE, TEXT
+from steinlab.ui.knob_widgets import set_value
 
 ROUND = {"width": "52px", "height": "52px", "boxShadow": "none !important"}
 LARGE = {"width": "80px", "height": "80px", "& *": {"fontSize": "40px !important"}}

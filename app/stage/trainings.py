@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.server.loop import Gate
-from app.server.streaming import Mailbox, Streamer
-from app.stage.training import Snapshot, Training
 from stein_core import device_name
+from steinlab.server.loop import Gate
+from steinlab.server.streaming import Mailbox, Streamer
+from steinlab.stage.training import Snapshot, Training
 
 
 class Trainings:

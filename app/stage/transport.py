@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import panel as pn
 import panel_material_ui as pmui
 
-from app.stage.setup import CAPACITY, all_knobs
-from app.ui.knob_widgets import LARGE, set_value, widget
 from stein_core import TARGETS, Knob
+from steinlab.stage.setup import CAPACITY, all_knobs
+from steinlab.ui.knob_widgets import LARGE, set_value, widget
 
 SPEEDS = [1, 2, 5, 10, 20, 50, 100]
 QUIET = {"variant": "text", "margin": (4, 2), "height": 40}

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Callable
 
-from app.server.limits import LIMITS
-from app.server.streaming import Streamer
+from steinlab.server.limits import LIMITS
+from steinlab.server.streaming import Streamer
 
 
 class Pace:
@@ -40,7 +40,7 @@ class Worker:
         on_news: called from the worker with a dict of news for the page.
     """
 
-    has_threads = True  # see `app.server.memory.dismantle`
+    has_threads = True  # see `steinlab.server.memory.dismantle`
 
     def __init__(self, streamer: Streamer, on_news: Callable[[dict], None]):
         self._streamer, self._notify = streamer, on_news

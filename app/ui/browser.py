@@ -6,7 +6,7 @@ from pathlib import Path
 import param
 from panel.custom import JSComponent
 
-from app.server.messages import CheckedMessages, flag, one_of, text, whole
+from steinlab.server.messages import CheckedMessages, flag, one_of, text, whole
 
 HERE = Path(__file__).parent
 

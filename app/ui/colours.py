@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from bokeh.models import CategoricalColorMapper, GlyphRenderer, Model
 
-from app.ui.theme import TOKENS, TYPE
 from stein_core import METHODS
+from steinlab.ui.theme import TOKENS, TYPE
 
 # For series without a colour of their own, on a light page and on a dark one.
 FREE = (

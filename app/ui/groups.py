@@ -10,8 +10,8 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
-from app.ui.colours import looks_of
-from app.ui.theme import TYPE
+from steinlab.ui.colours import looks_of
+from steinlab.ui.theme import TYPE
 
 LINE = "1px solid var(--mui-palette-divider)"
 TITLE = {"fontSize": TYPE["label"], "fontWeight": 700, "lineHeight": 1.4}

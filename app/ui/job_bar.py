@@ -8,8 +8,8 @@ from typing import NamedTuple
 import panel as pn
 import panel_material_ui as pmui
 
-from app.server.background import is_yielding
-from app.server.jobs import JOBS, Job
+from steinlab.server.background import is_yielding
+from steinlab.server.jobs import JOBS, Job
 
 MIDDLE = {"align": ("start", "center")}  # of what stands in a line with other things
 BUTTON = {"size": "small", "margin": (4, 4), **MIDDLE}

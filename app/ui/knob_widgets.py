@@ -9,8 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
-from app.server.limits import LIMITS
 from stein_core import Knob
+from steinlab.server.limits import LIMITS
 
 WIDTH = {"sizing_mode": "stretch_width", "margin": (4, 8)}
 SELECT = {"size": "small", **WIDTH, "margin": (10, 8, 4, 8)}  # room for the label on its rim

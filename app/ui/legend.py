@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import panel as pn
 
-from app.ui.colours import look_of
-from app.ui.theme import TYPE
 from stein_core import METHODS
+from steinlab.ui.colours import look_of
+from steinlab.ui.theme import TYPE
 
 CSS = """
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0; padding: 0; list-style: none; font-size: 13px;

@@ -17,8 +17,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from app.server.messages import CheckedMessages, number, one_of, text
-from app.ui.terms import TERMS
+from steinlab.server.messages import CheckedMessages, number, one_of, text
+from steinlab.ui.terms import TERMS
 
 HERE = Path(__file__).parent
 CSS = """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
-from app.ui.job_bar import MIDDLE
+from steinlab.ui.job_bar import MIDDLE
 
 LOOK = {
     "border": 0,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
-from app.server.limits import LIMITS
-from app.server.messages import CheckedMessages, one_of, text
 from stein_core.base.errors import short
+from steinlab.server.limits import LIMITS
+from steinlab.server.messages import CheckedMessages, one_of, text
 
 LONGEST = 1_000_000 * LIMITS.upload_mb  # bytes of a file, or characters of pasted text, that are read
 

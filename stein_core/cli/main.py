@@ -155,9 +155,9 @@ def import_files(arguments: list[str] | None) -> list[str]:
 
 def serve(options) -> int:
     """`serve`: this process becomes `panel serve` of the app, with the options that follow."""
-    app = find_spec("app")
+    app = find_spec("steinlab")
     if app is None or app.origin is None:
-        raise ValueError("serve: package 'app' is not installed beside 'stein_core'; allowed: an installation of both.")
+        raise ValueError("serve: 'steinlab' is not installed beside 'stein_core'; allowed: an installation of both.")
     os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(Path(app.origin).parent), *options.others])
 
 

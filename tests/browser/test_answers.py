@@ -35,7 +35,7 @@ import sys
 from concurrent.futures import Future
 
 sys.path.insert(0, ".")
-from app.server.background import Threads
+from steinlab.server.background import Threads
 
 usual = Threads.submit
 Threads.submit = lambda self, *work: Future() if "compile" in self.name else usual(self, *work)

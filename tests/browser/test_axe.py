@@ -7,7 +7,7 @@ import pytest
 from checks import PATIENCE
 from chromium import UNCOVERED, Tab
 
-from app.shell import PAGES
+from steinlab.shell import PAGES
 
 pytestmark = pytest.mark.browser
 

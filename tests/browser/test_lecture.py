@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from app.contents import PAGES
-from app.lesson.playlist import place_of
-from app.pages.lecture.page import shipped
+from steinlab.contents import PAGES
+from steinlab.lesson.playlist import place_of
+from steinlab.pages.lecture.page import shipped
 
 pytestmark = pytest.mark.browser
 

@@ -63,7 +63,7 @@ def test_from_the_front_page_through_a_lesson_to_its_end_with_a_mouse(open_page)
     at_idea(tab, "idea 1 of 4")
     tab.page.get_by_role("heading", name="What does SVGD do when there is one particle only?").wait_for()
     tab.page.get_by_role("img", name="n", exact=True).first.wait_for()  # a formula
-    assert tab.page.get_by_text("from app.notebook import").count() == 0  # the setup is not shown
+    assert tab.page.get_by_text("from steinlab.notebook import").count() == 0  # the setup is not shown
     tab.wait("window.steinlab && window.steinlab.step[0] === 0")
     start = [row[:2] for row in tab.rows()][0]
     time.sleep(1)

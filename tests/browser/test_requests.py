@@ -41,7 +41,7 @@ PART = st.one_of(
             "passwd",
             "%00",
             "components",
-            "app.stage.stage",
+            "steinlab.stage.stage",
             "Stage",
             "_resources",
             "css",

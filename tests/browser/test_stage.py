@@ -8,7 +8,7 @@ import pytest
 from chromium import INSIDE, ROOT
 from playwright.sync_api import expect
 
-from app.ui.theme import TOKENS
+from steinlab.ui.theme import TOKENS
 
 pytestmark = pytest.mark.browser
 

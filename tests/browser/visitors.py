@@ -178,7 +178,7 @@ class Visitor:
 
 
 def repulsion(frame: np.ndarray) -> float:
-    """Mean length of the repulsion on the particles of a picture's first panel, see `app.stage.wire.pack`."""
+    """Mean length of the repulsion on the particles of a picture's first panel, see `steinlab.stage.wire.pack`."""
     count, _, _, _, metrics, fixed = frame[3:9].astype(int)
     rows = frame[9 + metrics + 2 * fixed :][: 9 * count].reshape(count, 9)
     return float(np.hypot(rows[:, 6], rows[:, 7]).mean())

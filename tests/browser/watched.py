@@ -20,10 +20,10 @@ from panel.command import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from app.server import memory  # noqa: E402
-from app.server.streaming import Streamer  # noqa: E402
-from app.stage.worker import Worker  # noqa: E402
 from stein_core.runs import assembly, cache as steppers  # noqa: E402
+from steinlab.server import memory  # noqa: E402
+from steinlab.server.streaming import Streamer  # noqa: E402
+from steinlab.stage.worker import Worker  # noqa: E402
 
 
 def known(kind: type) -> list[weakref.ref]:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from app.pages.benchmarks.figure import draw
-from app.pages.benchmarks.live import Live, lives
-from app.pages.benchmarks.shipped import missing, shipped
-from app.pages.benchmarks.summary import FAR, by_steps, sentence, strip
 from stein_core.cli.tables import difference, plus
 from stein_core.contract.registry import Entry
 from stein_core.papers.published import PAPERS, tables
 from stein_core.papers.tables import TABLES, Cell, Comparison, compare
+from steinlab.pages.benchmarks.figure import draw
+from steinlab.pages.benchmarks.live import Live, lives
+from steinlab.pages.benchmarks.shipped import missing, shipped
+from steinlab.pages.benchmarks.summary import FAR, by_steps, sentence, strip
 
 CSS = """
 .prose { max-width: 1180px; margin: 0 auto; }

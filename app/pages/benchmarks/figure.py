@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from app.ui.colours import look_of
 from stein_core.papers.tables import Figure
+from steinlab.ui.colours import look_of
 
 WIDTH, HEIGHT, LEFT, TOP, LOW = 760, 250, 62, 14, 34  # units of the drawing; margins
 SHAPES = ('<circle r="5"/>', '<rect x="-4.5" y="-4.5" width="9" height="9"/>', '<path d="M0-6 6 5H-6Z"/>',

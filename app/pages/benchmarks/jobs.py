@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.server.jobs import Job
 from stein_core.papers.tables import Cell
+from steinlab.server.jobs import Job
 
 
 class CellJob(Job):

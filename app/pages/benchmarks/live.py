@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from app.pages.benchmarks.shipped import offered
-from app.stage.setup import CAPACITY, Setup
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.cli.posterior import EXAMPLE
 from stein_core.papers.tables import TABLES, Cell
 from stein_core.papers.tables.posteriordb import FITS
 from stein_core.targets.posteriordb import folder
+from steinlab.pages.benchmarks.shipped import offered
+from steinlab.stage.setup import CAPACITY, Setup
 
 NOWHERE = "No page runs this: {} It can be computed again here."
 SELDOM, OF_NUTS = "its target belongs to this table alone.", "it is a run of NUTS."

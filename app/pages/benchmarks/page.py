@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.benchmarks.drawing import CSS, live_line, page, result
-from app.pages.benchmarks.jobs import CellJob
-from app.pages.benchmarks.live import live_of
-from app.pages.benchmarks.shipped import offered, shipped
-from app.ui import link
-from app.ui.job_bar import TEXT, JobBar
-from app.ui.text import Text
 from stein_core.base.errors import unknown
 from stein_core.papers.tables import TABLES
+from steinlab.pages.benchmarks.drawing import CSS, live_line, page, result
+from steinlab.pages.benchmarks.jobs import CellJob
+from steinlab.pages.benchmarks.live import live_of
+from steinlab.pages.benchmarks.shipped import offered, shipped
+from steinlab.ui import link
+from steinlab.ui.job_bar import TEXT, JobBar
+from steinlab.ui.text import Text
 
 SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 260}
 ALL = "all"
@@ -60,7 +60,7 @@ LINK = (
 
 
 class Benchmarks:
-    """Page "Benchmarks"; see `app.contents` for the contract of a page."""
+    """Page "Benchmarks"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.setting = shell, False

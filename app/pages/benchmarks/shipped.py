@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from stein_core.papers.tables import TABLES, Cell
-
-ASSETS = Path(__file__).parents[3] / "assets"
+from steinlab.server.folders import ASSETS
 
 
 class Shipped(NamedTuple):

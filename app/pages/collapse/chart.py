@@ -19,11 +19,11 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from app.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
-from app.pages.collapse.laws import Curve
-from app.pages.collapse.series import Point, Series, names_of, place
-from app.ui.colours import GREY, TICKS, dress, looks_of, mapper
 from stein_core import FORCE_SCALES
+from steinlab.pages.collapse.grid import AXES, QUANTITIES, RESVGD, Grid
+from steinlab.pages.collapse.laws import Curve
+from steinlab.pages.collapse.series import Point, Series, names_of, place
+from steinlab.ui.colours import GREY, TICKS, dress, looks_of, mapper
 
 PUBLISHED = (("dim", "gaussian"), ("gamma", "gaussian"))  # axes and target of RESVGD's published means
 DASHES = {"law": "solid", "limit": "dashed", "exact": "dotdash", "draws": "dotdash"}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 import panel_material_ui as pmui
 
-from app.pages.collapse.grid import Grid
-from app.server.jobs import JOBS, SweepJob
-from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 from stein_core.sweep.keys import is_complete
+from steinlab.pages.collapse.grid import Grid
+from steinlab.server.jobs import JOBS, SweepJob
+from steinlab.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
 
 
 class Computing:

@@ -8,8 +8,8 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.ui.knob_widgets import LARGE
 from stein_core import KERNELS
+from steinlab.ui.knob_widgets import LARGE
 
 ALPHAS = [0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0]
 PARTICLES = [5, 10, 20, 50, 100, 200]

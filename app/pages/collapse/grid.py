@@ -10,15 +10,15 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from app.server.folders import ASSETS
-from app.server.limits import KNOWN, LIMITS
-from app.ui import link
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS, Recipe, Spec, target_of
 from stein_core.base.errors import short, unknown
 from stein_core.contract.knobs import Knob
 from stein_core.sweep.grids import variance_collapse
 from stein_core.sweep.keys import key_of
 from stein_core.sweep.stop import Stop
+from steinlab.server.folders import ASSETS
+from steinlab.server.limits import KNOWN, LIMITS
+from steinlab.ui import link
 
 STOP = Stop()
 MOST_SEEDS = 20

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.pages.collapse.grid import STOP, Grid, true_variance
-from app.pages.collapse.series import Series, all_series, place
 from stein_core import METHODS, theory
 from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.registry import Entry
+from steinlab.pages.collapse.grid import STOP, Grid, true_variance
+from steinlab.pages.collapse.series import Series, all_series, place
 
 STOPS = 40  # of a curve, geometrically
 STEP_SIZE = {knob.name: knob.default for knob in COMMON}["method.step_size"]

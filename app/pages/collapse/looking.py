@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import panel_material_ui as pmui
 
-from app.pages.collapse.grid import QUANTITIES
-from app.ui.groups import CHOOSE
-from app.ui.job_bar import MIDDLE
+from steinlab.pages.collapse.grid import QUANTITIES
+from steinlab.ui.groups import CHOOSE
+from steinlab.ui.job_bar import MIDDLE
 
 AGAINST = {"against d": "dim", "against gamma": "gamma", "against n": "particles"}
 CHOICE = {"size": "small", "variant": "outlined", "margin": (2, 4), "sx": CHOOSE, **MIDDLE}

@@ -11,34 +11,34 @@ from types import SimpleNamespace
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.collapse.chart import Chart
-from app.pages.collapse.computing import Computing
-from app.pages.collapse.dials import Dials
-from app.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
-from app.pages.collapse.laws import curves_of, laws_of
-from app.pages.collapse.looking import Looking
-from app.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, PRESS, STOPS
-from app.pages.collapse.replay import Replay
-from app.pages.collapse.series import Point, all_series, points_of, table_of
-from app.pages.collapse.settings import Settings
-from app.server.background import in_background
-from app.server.jobs import store
-from app.server.loop import soon
-from app.server.streaming import Mailbox
-from app.stage.lecture import Lecture, hide
-from app.stage.tour import Tour
-from app.ui.browser import Arrival
-from app.ui.colours import darken
-from app.ui.job_bar import MIDDLE, TEXT
-from app.ui.legend import coloured, legend, legend_pane, sentence_pane
 from stein_core.sweep.keys import is_complete
+from steinlab.pages.collapse.chart import Chart
+from steinlab.pages.collapse.computing import Computing
+from steinlab.pages.collapse.dials import Dials
+from steinlab.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
+from steinlab.pages.collapse.laws import curves_of, laws_of
+from steinlab.pages.collapse.looking import Looking
+from steinlab.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, PRESS, STOPS
+from steinlab.pages.collapse.replay import Replay
+from steinlab.pages.collapse.series import Point, all_series, points_of, table_of
+from steinlab.pages.collapse.settings import Settings
+from steinlab.server.background import in_background
+from steinlab.server.jobs import store
+from steinlab.server.loop import soon
+from steinlab.server.streaming import Mailbox
+from steinlab.stage.lecture import Lecture, hide
+from steinlab.stage.tour import Tour
+from steinlab.ui.browser import Arrival
+from steinlab.ui.colours import darken
+from steinlab.ui.job_bar import MIDDLE, TEXT
+from steinlab.ui.legend import coloured, legend, legend_pane, sentence_pane
 
 WIDE = {"sizing_mode": "stretch_width"}
 AROUND = 200  # pixels of a lecture around the chart: a caption of two lines and the controls
 
 
 class Collapse:
-    """Page "Variance collapse"; see `app.contents` for the contract of a page.
+    """Page "Variance collapse"; see `steinlab.contents` for the contract of a page.
 
     Attributes:
         grid, axis, quantity: what is shown; all of it is in the link.

@@ -1,6 +1,6 @@
 """Texts of page "Variance collapse"."""
 
-from app.pages.collapse.grid import PRESETS
+from steinlab.pages.collapse.grid import PRESETS
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 PRESS = "If points are missing, press the button above to compute them."

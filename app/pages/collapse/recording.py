@@ -8,11 +8,11 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Span
 from bokeh.plotting import figure
 
-from app.server.jobs import Job
-from app.ui.colours import GREY, TICKS, darken, dress, looks_of
-from app.ui.theme import TOKENS
 from stein_core import Recipe
 from stein_core.papers.recording import Recording, Shot, load_recording
+from steinlab.server.jobs import Job
+from steinlab.ui.colours import GREY, TICKS, darken, dress, looks_of
+from steinlab.ui.theme import TOKENS
 
 FORCES = TOKENS["light"]
 

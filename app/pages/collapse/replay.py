@@ -8,16 +8,16 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.collapse.laws import variance_law
-from app.pages.collapse.recording import Figures, RecordJob
-from app.pages.collapse.series import Point
-from app.server.background import is_yielding
-from app.server.jobs import RECORDINGS
-from app.server.limits import LIMITS
-from app.stage.setup import Setup
-from app.ui.job_bar import MIDDLE, YIELDING
 from stein_core import METHODS, TARGETS, Recipe
 from stein_core.sweep.keys import canonical
+from steinlab.pages.collapse.laws import variance_law
+from steinlab.pages.collapse.recording import Figures, RecordJob
+from steinlab.pages.collapse.series import Point
+from steinlab.server.background import is_yielding
+from steinlab.server.jobs import RECORDINGS
+from steinlab.server.limits import LIMITS
+from steinlab.stage.setup import Setup
+from steinlab.ui.job_bar import MIDDLE, YIELDING
 
 LINK = {"font-size": "15px"}
 

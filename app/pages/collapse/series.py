@@ -13,9 +13,9 @@ from typing import Any, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
-from app.pages.collapse.grid import Grid, text_of
 from stein_core import FORCE_SCALES, METHODS
 from stein_core.sweep.keys import idle_knobs
+from steinlab.pages.collapse.grid import Grid, text_of
 
 
 class Series(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Any, Callable
 
 import panel_material_ui as pmui
 
-from app.pages.collapse.grid import Grid, other_knobs, text_of, value_of
-from app.ui.groups import CHIPS, Fold, dots, group
-from app.ui.knob_widgets import SELECT, WIDTH, set_value, widget
 from stein_core import BANDWIDTHS, FORCE_SCALES, KERNELS, METHODS, TARGETS
+from steinlab.pages.collapse.grid import Grid, other_knobs, text_of, value_of
+from steinlab.ui.groups import CHIPS, Fold, dots, group
+from steinlab.ui.knob_widgets import SELECT, WIDTH, set_value, widget
 
 CHOICE = SELECT
 COST = "A step of resampled SVGD is a whole round: step s costs as much as s steps of SVGD, at most 250."

@@ -7,11 +7,11 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from app.pages.functions.parts import PRESETS
-from app.pages.functions.setup import PANELS, PAPER, FunctionSetup, used_by
-from app.stage.training_controls import TrainingControls
-from app.ui.groups import CHOOSE, Fold, group
-from app.ui.knob_widgets import SELECT
+from steinlab.pages.functions.parts import PRESETS
+from steinlab.pages.functions.setup import PANELS, PAPER, FunctionSetup, used_by
+from steinlab.stage.training_controls import TrainingControls
+from steinlab.ui.groups import CHOOSE, Fold, group
+from steinlab.ui.knob_widgets import SELECT
 
 WIDTHS = [10, 20, 50]
 REPULSION = ("method.alpha", "target.on_rows", "method.jacobian", "method.link", "method.particles")

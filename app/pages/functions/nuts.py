@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import panel_material_ui as pmui
 
-from app.pages.functions.setup import TARGET, FunctionSetup
-from app.server.folders import ASSETS
-from app.stage.nuts_job import CHAINS, SAMPLES, WARMUP, NutsJob, made_here
-from app.ui.job_bar import MIDDLE, JobBar, Pausable
 from stein_core import Recipe, Spec
 from stein_core.papers.wave_nuts import Reference, load_reference
 from stein_core.targets.small_networks import GRID
+from steinlab.pages.functions.setup import TARGET, FunctionSetup
+from steinlab.server.folders import ASSETS
+from steinlab.stage.nuts_job import CHAINS, SAMPLES, WARMUP, NutsJob, made_here
+from steinlab.ui.job_bar import MIDDLE, JobBar, Pausable
 
 SHIPPED = ASSETS / "functions_nuts_50.npz"
 AGREE = 1.05  # R-hat above which chains are said to disagree

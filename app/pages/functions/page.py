@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from app.pages.functions.controls import Controls
-from app.pages.functions.nuts import NutsPanel, sampled
-from app.pages.functions.parts import HELP, HINT, KEYS, MARKS, NUTS, PRESETS, UNKNOWN, curves_file, table
-from app.pages.functions.session import FunctionSession
-from app.pages.functions.setup import PAPER, FunctionSetup
-from app.pages.functions.stage import FunctionStage
-from app.stage.training_page import TrainingPage
-from app.ui.job_bar import Pausable
-from app.ui.legend import legend
+from steinlab.pages.functions.controls import Controls
+from steinlab.pages.functions.nuts import NutsPanel, sampled
+from steinlab.pages.functions.parts import HELP, HINT, KEYS, MARKS, NUTS, PRESETS, UNKNOWN, curves_file, table
+from steinlab.pages.functions.session import FunctionSession
+from steinlab.pages.functions.setup import PAPER, FunctionSetup
+from steinlab.pages.functions.stage import FunctionStage
+from steinlab.stage.training_page import TrainingPage
+from steinlab.ui.job_bar import Pausable
+from steinlab.ui.legend import legend
 
 LARGE = {False: (MARKS[False][0], MARKS[False][3]), True: MARKS[True][:1]}  # the legend of a lecture
 

@@ -7,12 +7,12 @@ import html
 import io
 import math
 
-from app.pages.functions.nuts import Sampled
-from app.pages.functions.seen import GRID, Line, exact, spread_of
-from app.pages.functions.setup import FunctionSetup
-from app.stage.training import Snapshot
-from app.ui.colours import GREY, looks_of
 from stein_core import METHODS
+from steinlab.pages.functions.nuts import Sampled
+from steinlab.pages.functions.seen import GRID, Line, exact, spread_of
+from steinlab.pages.functions.setup import FunctionSetup
+from steinlab.stage.training import Snapshot
+from steinlab.ui.colours import GREY, looks_of
 
 GAP = ((2.7, 0.0), (3.1, 0.0), (3.5, 0.0), (3.9, 0.0), (4.3, 0.0))
 PRESETS = [

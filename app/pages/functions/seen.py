@@ -10,11 +10,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.special import softmax
 
-from app.pages.functions.setup import FunctionSetup
 from stein_core import Spec
 from stein_core.base import metrics
 from stein_core.runs.outputs import outputs_at
 from stein_core.targets.small_networks import BLOBS, CLASSES, GRID, far_points, nngp_posterior, ring_data
+from steinlab.pages.functions.setup import FunctionSetup
 
 PARTS = {"left": (0.0, 1.0), "blobs": BLOBS, "gap": (2.7, 4.3), "right": (6.3, 7.0)}
 SIDE, REACH = 60, 20.0  # of the ring's map: cells a side, and its edge

@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 
-from app.pages.functions.seen import Line, Ring, exact, look
-from app.pages.functions.setup import STEPS, FunctionSetup
-from app.pages.functions.stage import pack
-from app.pages.functions.trained import SHIPPED, seen_before
-from app.server.background import Threads
-from app.stage.run import MethodRun
-from app.stage.training import ShippedRun, Training
 from stein_core import METHODS, Spec, Stepper, compile
+from steinlab.pages.functions.seen import Line, Ring, exact, look
+from steinlab.pages.functions.setup import STEPS, FunctionSetup
+from steinlab.pages.functions.stage import pack
+from steinlab.pages.functions.trained import SHIPPED, seen_before
+from steinlab.server.background import Threads
+from steinlab.stage.run import MethodRun
+from steinlab.stage.training import ShippedRun, Training
 
 INTERVAL = {False: 0.025, True: 0.12}  # seconds between two frames
 FORCES_EVERY = 0.5  # seconds between two looks at the forces, which cost a step

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from app.server.limits import LIMITS
-from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
-from app.ui import link
 from stein_core import METHODS, TARGETS, Knob, Spec
 from stein_core.contract.knobs import PointsKnob
 from stein_core.targets.small_networks import WIDTHS
+from steinlab.server.limits import LIMITS
+from steinlab.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
+from steinlab.ui import link
 
 TARGET = {False: "gap_regression", True: "ring_classes"}
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles

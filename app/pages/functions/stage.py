@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import param
 
-from app.pages.functions.nuts import Sampled
-from app.pages.functions.seen import BINS, GRID, REACH, SIDE, Line, Ring
-from app.pages.functions.setup import FunctionSetup, shown
-from app.server.messages import pairs
-from app.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 from stein_core.targets.small_networks import BLOBS, CLASSES, FAR, ring_data
+from steinlab.pages.functions.nuts import Sampled
+from steinlab.pages.functions.seen import BINS, GRID, REACH, SIDE, Line, Ring
+from steinlab.pages.functions.setup import FunctionSetup, shown
+from steinlab.server.messages import pairs
+from steinlab.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 
 HERE = Path(__file__).parent
 

@@ -1,14 +1,14 @@
-"""The default run of page "Function space", shipped trained: `python -m app.pages.functions.trained` makes it."""
+"""The default run of page "Function space", shipped trained: `python -m steinlab.pages.functions.trained` makes it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from app.pages.functions.seen import Line, line_of, look
-from app.pages.functions.setup import STEPS, FunctionSetup
-from app.server.folders import ASSETS
-from app.stage.trained import Trained
 from stein_core import State, Stepper
+from steinlab.pages.functions.seen import Line, line_of, look
+from steinlab.pages.functions.setup import STEPS, FunctionSetup
+from steinlab.server.folders import ASSETS
+from steinlab.stage.trained import Trained
 
 SHIPPED = Trained(
     lambda method: ASSETS / f"functions_{method}.npz",

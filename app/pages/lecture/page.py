@@ -11,13 +11,13 @@ import panel_material_ui as pmui
 import param
 from panel.custom import JSComponent
 
-from app.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
-from app.pages.lecture.preparing import Preparing
-from app.server.folders import ASSETS
-from app.server.loop import soon
-from app.ui import link
-from app.ui.job_bar import BUTTON, MIDDLE, TEXT
-from app.ui.text import Text
+from steinlab.lesson.playlist import LONGEST, MOST, Playlist, offered, place_of, read_playlist
+from steinlab.pages.lecture.preparing import Preparing
+from steinlab.server.folders import ASSETS
+from steinlab.server.loop import soon
+from steinlab.ui import link
+from steinlab.ui.job_bar import BUTTON, MIDDLE, TEXT
+from steinlab.ui.text import Text
 
 SHIPPED = ASSETS / "lecture.json"  # a lecture of 45 minutes: [[name, note], ...]
 SPEAKER = link.switch("speaker", "speaker in the link", ("off", "on"), attribute="on")
@@ -64,7 +64,7 @@ def shipped() -> Playlist:
 
 
 class LecturePage:
-    """Page "Lecture"; see `app.contents` for the contract of a page."""
+    """Page "Lecture"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later, self.quiet = shell, soon(pn.state.curdoc), False

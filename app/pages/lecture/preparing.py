@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.lesson import reading
-from app.lesson.ideas import ideas_of
-from app.lesson.playlist import Place, place_of
-from app.server.background import STOPPING, Cancelled as Unwanted, Threads, background_work
-from app.server.errors import note
+from steinlab.lesson import reading
+from steinlab.lesson.ideas import ideas_of
+from steinlab.lesson.playlist import Place, place_of
+from steinlab.server.background import STOPPING, Cancelled as Unwanted, Threads, background_work
+from steinlab.server.errors import note
 
 log = logging.getLogger(__name__)
 PREPARERS = Threads(1, "prepare")
@@ -21,8 +21,8 @@ class Preparing:
     """Go through the stops of a lecture on a thread.
 
     Args:
-        play: names of the stops, see `app.lesson.playlist.place_of`.
-        pages: key -> entry, see `app.contents`.
+        play: names of the stops, see `steinlab.lesson.playlist.place_of`.
+        pages: key -> entry, see `steinlab.contents`.
         tell: called on the thread after each stop.
 
     Attributes:
@@ -31,7 +31,7 @@ class Preparing:
         state: "running", "done" or "cancelled".
     """
 
-    has_threads = True  # see `app.server.memory.dismantle`
+    has_threads = True  # see `steinlab.server.memory.dismantle`
 
     def __init__(self, play: Sequence[str], pages: Mapping[str, Any], tell: Callable[[], None]):
         self.play, self.tell = tuple(play), tell

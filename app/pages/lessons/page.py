@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson.around import CSS, bars, foot, listing
-from app.lesson.ideas import Idea, idea_at
-from app.lesson.reader import Reader
-from app.lesson.reading import Lesson, lessons
-from app.pages.lessons.screens import COLUMN, FIGURE, WIDE, Screens
-from app.server.loop import soon
-from app.stage.lecture import Lecture
-from app.ui import link
-from app.ui.text import Text
 from stein_core.base.errors import short
+from steinlab.lesson.around import CSS, bars, foot, listing
+from steinlab.lesson.ideas import Idea, idea_at
+from steinlab.lesson.reader import Reader
+from steinlab.lesson.reading import Lesson, lessons
+from steinlab.pages.lessons.screens import COLUMN, FIGURE, WIDE, Screens
+from steinlab.server.loop import soon
+from steinlab.stage.lecture import Lecture
+from steinlab.ui import link
+from steinlab.ui.text import Text
 
 BAR = {
     "position": "sticky",
@@ -56,7 +56,7 @@ LINK = (
 
 
 class Lessons:
-    """Page "Lessons"; see `app.contents` for the contract of a page."""
+    """Page "Lessons"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell, self.later = shell, soon(pn.state.curdoc)

@@ -8,18 +8,18 @@ from collections.abc import Callable
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson import dials
-from app.lesson.chart import Chart
-from app.lesson.host import NotebookHost
-from app.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
-from app.lesson.output import Output
-from app.lesson.reading import Lesson, Reading, Result
-from app.lesson.stand_in import stand_in
-from app.server.background import UI_THROTTLE
-from app.server.memory import forget_parts
-from app.stage.lecture import Lecture
-from app.ui.browser import Arrival
-from app.ui.text import BUSY, Text, code_html, markdown_html
+from steinlab.lesson import dials
+from steinlab.lesson.chart import Chart
+from steinlab.lesson.host import NotebookHost
+from steinlab.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
+from steinlab.lesson.output import Output
+from steinlab.lesson.reading import Lesson, Reading, Result
+from steinlab.lesson.stand_in import stand_in
+from steinlab.server.background import UI_THROTTLE
+from steinlab.server.memory import forget_parts
+from steinlab.stage.lecture import Lecture
+from steinlab.ui.browser import Arrival
+from steinlab.ui.text import BUSY, Text, code_html, markdown_html
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 COLUMN = {"sizing_mode": "stretch_width", "margin": (0, 8), "lesson": True}

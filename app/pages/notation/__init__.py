@@ -5,11 +5,6 @@ from __future__ import annotations
 import html
 import re
 
-from app.pages.notation.corrections import CORRECTIONS
-from app.pages.notation.papers import PAPERS
-from app.stage.setup import all_knobs
-from app.ui.terms import TERMS
-from app.ui.text import Text, markdown_html
 from stein_core import (  # fmt: skip
     BANDWIDTHS,
     DIAGNOSTICS,
@@ -24,6 +19,11 @@ from stein_core.contract import types  # fmt: skip
 from stein_core.contract.facts import DiagnosticFacts
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import Registry
+from steinlab.pages.notation.corrections import CORRECTIONS
+from steinlab.pages.notation.papers import PAPERS
+from steinlab.stage.setup import all_knobs
+from steinlab.ui.terms import TERMS
+from steinlab.ui.text import Text, markdown_html
 
 CSS = """
 .prose { max-width: 66rem; margin: 0 auto; }
@@ -98,7 +98,7 @@ particle to itself, which matters for few particles.
 
 
 class Notation:
-    """Page "Notation and references"; see `app.contents` for the contract of a page."""
+    """Page "Notation and references"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         page = Text(html=everything(), go=shell.go, terms=False, sizing_mode="stretch_width", margin=(8, 16))

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.pages.posterior.jobs import UPLOAD
-from app.pages.posterior.shown import Shown
-from app.ui.job_bar import BUTTON
-from app.ui.text import Text
 from stein_core.posterior.report import SNIPPET
+from steinlab.pages.posterior.jobs import UPLOAD
+from steinlab.pages.posterior.shown import Shown
+from steinlab.ui.job_bar import BUTTON
+from steinlab.ui.text import Text
 
 CSS = """
 .prose small { white-space: normal; }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.ui import link
 from stein_core import TARGETS
 from stein_core.base.errors import unknown
 from stein_core.cli.posterior import EXAMPLE
 from stein_core.targets.posteriordb import POSTERIORS, folder
+from steinlab.ui import link
 
 WAYS = {  # key -> (label, method, words of the command)
     "smi": ("SMI, 20 guides, alpha 0.05", "smi", ()),

@@ -1,6 +1,6 @@
 """The report that page "Your posterior" opens with: two fits of a regression, computed before.
 
-`python -m app.pages.posterior.example` computes them anew.
+`python -m steinlab.pages.posterior.example` computes them anew.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.pages.posterior.choice import WAYS, Choice, command
-from app.pages.posterior.shown import Shown
 from stein_core import TARGETS
+from steinlab.pages.posterior.choice import WAYS, Choice, command
+from steinlab.pages.posterior.shown import Shown
+from steinlab.server.folders import ASSETS
 
-FILE = Path(__file__).parents[3] / "assets" / "posterior_example.json"
+FILE = ASSETS / "posterior_example.json"
 CHOICE = Choice("stackloss", "few")
 BESIDE = ("smi",)  # what else was measured
 

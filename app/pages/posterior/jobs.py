@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from app.pages.posterior.choice import has_scores, posteriors
-from app.pages.posterior.shown import Shown
-from app.server.jobs import JOBS, Job
 from stein_core import TARGETS, Recipe, Spec
 from stein_core.cli.posterior import EXAMPLE
+from steinlab.pages.posterior.choice import has_scores, posteriors
+from steinlab.pages.posterior.shown import Shown
+from steinlab.server.jobs import JOBS, Job
 
 RUN = "recipe.json"  # the name of a file of the job, and of the posterior that it says
 UPLOAD = "upload"  # the way of a job that checks a file

@@ -9,19 +9,19 @@ import json
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, rows, verdict
-from app.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
-from app.pages.posterior.example import CHOICE, example
-from app.pages.posterior.jobs import UPLOAD, PosteriorJob, Turns, check_of_file, checks_of_stage
-from app.pages.posterior.shown import Shown
-from app.pages.posterior.tables import CSS as TABLES, tables
-from app.server.jobs import JOBS
-from app.ui import link
-from app.ui.colours import look_of
-from app.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
-from app.ui.text import Text
-from app.ui.upload import LONGEST, Upload
 from stein_core.posterior.drawing import CSS, questions
+from steinlab.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, rows, verdict
+from steinlab.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
+from steinlab.pages.posterior.example import CHOICE, example
+from steinlab.pages.posterior.jobs import UPLOAD, PosteriorJob, Turns, check_of_file, checks_of_stage
+from steinlab.pages.posterior.shown import Shown
+from steinlab.pages.posterior.tables import CSS as TABLES, tables
+from steinlab.server.jobs import JOBS
+from steinlab.ui import link
+from steinlab.ui.colours import look_of
+from steinlab.ui.job_bar import BUTTON, MIDDLE, TEXT, Bar, progress
+from steinlab.ui.text import Text
+from steinlab.ui.upload import LONGEST, Upload
 
 INTRO = (
     "<p>Choose a posterior and a method, and fit it. Or upload draws of your own, "
@@ -35,7 +35,7 @@ SIZE = {"size": "small", "margin": (10, 8, 4, 8), "width": 300}
 
 
 class PosteriorPage:
-    """Page "Your posterior"; see `app.contents` for the contract of a page."""
+    """Page "Your posterior"; see `steinlab.contents` for the contract of a page."""
 
     def __init__(self, shell, query: dict[str, str]):
         self.shell = shell

@@ -6,7 +6,7 @@ import html
 import json
 from functools import lru_cache
 
-from app.server.folders import ASSETS
+from steinlab.server.folders import ASSETS
 
 CSS = """
 .prose table { width: 100%; }

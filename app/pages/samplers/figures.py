@@ -12,10 +12,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, PointDrawTool, Range1d
 from bokeh.plotting import figure
 
-from app.pages.samplers.view import SMOOTH, Seen
-from app.ui.colours import GREY, darken, dress, looks_of, mapper
 from stein_core import METHODS
 from stein_core.contract.target import Target
+from steinlab.pages.samplers.view import SMOOTH, Seen
+from steinlab.ui.colours import GREY, darken, dress, looks_of, mapper
 
 KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis

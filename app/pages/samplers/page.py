@@ -9,19 +9,19 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.samplers.figures import Course, Ladder, Latent, Masses
-from app.pages.samplers.view import SamplerView, Seen, of_target, seen_before
-from app.server.background import Threads
-from app.server.loop import soon
-from app.stage.choices import REPULSION
-from app.stage.live_page import KEYS, PRESETS, Live
-from app.stage.scene import SAMPLED
-from app.stage.setup import CAPACITY, Setup
-from app.ui.colours import darken
-from app.ui.groups import dots, group
-from app.ui.knob_widgets import CHIPS, WIDTH
 from stein_core import METHODS, TARGETS
 from stein_core.contract.spec import target_at
+from steinlab.pages.samplers.figures import Course, Ladder, Latent, Masses
+from steinlab.pages.samplers.view import SamplerView, Seen, of_target, seen_before
+from steinlab.server.background import Threads
+from steinlab.server.loop import soon
+from steinlab.stage.choices import REPULSION
+from steinlab.stage.live_page import KEYS, PRESETS, Live
+from steinlab.stage.scene import SAMPLED
+from steinlab.stage.setup import CAPACITY, Setup
+from steinlab.ui.colours import darken
+from steinlab.ui.groups import dots, group
+from steinlab.ui.knob_widgets import CHIPS, WIDTH
 
 DRAWING = Threads(1, "samplers")
 MOST = 2  # methods side by side
@@ -60,7 +60,7 @@ def offered() -> dict[str, str]:
 
 
 class Samplers(Live):
-    """Page "Samplers"; see `app.contents` for the contract of a page."""
+    """Page "Samplers"; see `steinlab.contents` for the contract of a page."""
 
     key = "samplers"
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)

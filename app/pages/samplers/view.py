@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from app.stage.run import Run
-from app.stage.scene import SideBySide, density
-from app.stage.wire import Panel
 from stein_core import METHODS, Frame, Spec
 from stein_core.base.samples import shares, sliced_wasserstein
 from stein_core.contract.spec import Options, target_at
+from steinlab.stage.run import Run
+from steinlab.stage.scene import SideBySide, density
+from steinlab.stage.wire import Panel
 
 MEASURED = ("mmd", "ksd", "stein_trace", "sample_variance", "force", "attraction", "repulsion")
 EXACT = 2000  # exact draws that a sample is compared with
@@ -151,7 +151,7 @@ def seen(begun: int, spec: Spec, frame: Frame, metrics: Mapping[str, float], kno
 
 
 def seen_before(kept: Mapping[str, Any]) -> Seen:
-    """Return a moment of a shipped run, as `app.keep` writes it."""
+    """Return a moment of a shipped run, as `steinlab.keep` writes it."""
     numbers = {
         name: np.nan if (value := kept[name]) is None else value for name in ("loss", "distance", "floor", "mmd")
     }

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from app.pages.wave.parts import PRESETS
-from app.pages.wave.setup import PAPER, WaveSetup, read_points, used_by
-from app.stage.training_controls import TrainingControls
-from app.ui.groups import CHOOSE, Fold, group
-from app.ui.job_bar import BUTTON
-from app.ui.knob_widgets import WIDTH, NumberField
-from app.ui.upload import LONGEST, Upload
 from stein_core.targets.wave import WIDTHS
+from steinlab.pages.wave.parts import PRESETS
+from steinlab.pages.wave.setup import PAPER, WaveSetup, read_points, used_by
+from steinlab.stage.training_controls import TrainingControls
+from steinlab.ui.groups import CHOOSE, Fold, group
+from steinlab.ui.job_bar import BUTTON
+from steinlab.ui.knob_widgets import WIDTH, NumberField
+from steinlab.ui.upload import LONGEST, Upload
 
 WORDS = {  # labels that differ from the knob's own
     "method.alpha": "alpha, weight of the repulsion",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.pages.wave.setup import WaveSetup
 from stein_core import GUIDES, METHODS, Spec
 from stein_core.base.bands import Band, band, coverage, lppd
 from stein_core.runs.outputs import function_values
 from stein_core.targets.data.datasets import WAVE_CLUSTERS, WAVE_REGIONS, wave_region
 from stein_core.targets.wave import GRID
+from steinlab.pages.wave.setup import WaveSetup
 
 DRAWS = 40  # of each guide
 GAP = (WAVE_CLUSTERS[0][1], WAVE_CLUSTERS[1][0])

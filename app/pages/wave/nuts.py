@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.pages.wave.measures import AT, Readout, measure
-from app.pages.wave.setup import WaveSetup
-from app.server.folders import ASSETS
-from app.stage import nuts_job
 from stein_core import Recipe, Spec
 from stein_core.base.bands import Band
 from stein_core.papers.wave_nuts import Reference, load_reference
 from stein_core.targets.wave import GRID, dim_of
+from steinlab.pages.wave.measures import AT, Readout, measure
+from steinlab.pages.wave.setup import WaveSetup
+from steinlab.server.folders import ASSETS
+from steinlab.stage import nuts_job
 
 AGREE = 1.05  # R-hat above which chains are said to disagree
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import panel_material_ui as pmui
 
-from app.pages.wave.nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
-from app.pages.wave.parts import nuts_sentence
-from app.pages.wave.setup import WaveSetup
-from app.server.background import in_background
-from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 from stein_core.targets.wave import dim_of
+from steinlab.pages.wave.nuts import Compared, NutsJob, compared, reference_of, shipped, shipped_widths
+from steinlab.pages.wave.parts import nuts_sentence
+from steinlab.pages.wave.setup import WaveSetup
+from steinlab.server.background import in_background
+from steinlab.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 
 
 class NutsPanel:

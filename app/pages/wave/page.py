@@ -7,22 +7,22 @@ from dataclasses import replace
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.wave.controls import Controls
-from app.pages.wave.nuts_panel import NutsPanel
-from app.pages.wave.parts import HELP, HINT, KEYS, MARKS, PRESETS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
-from app.pages.wave.recovery import Recovery
-from app.pages.wave.session import WaveSession
-from app.pages.wave.setup import PAPER, STEPS, WaveSetup
-from app.pages.wave.stage import WaveStage
-from app.pages.wave.trained import SHIPPED
-from app.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
-from app.server.streaming import Mailbox
-from app.stage.training_page import CAPTION, TrainingPage
-from app.stage.training_setup import MOST_STEPS
-from app.ui.groups import Fold
-from app.ui.job_bar import Pausable
-from app.ui.legend import legend, legend_pane
 from stein_core.targets.wave import dim_of
+from steinlab.pages.wave.controls import Controls
+from steinlab.pages.wave.nuts_panel import NutsPanel
+from steinlab.pages.wave.parts import HELP, HINT, KEYS, MARKS, PRESETS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
+from steinlab.pages.wave.recovery import Recovery
+from steinlab.pages.wave.session import WaveSession
+from steinlab.pages.wave.setup import PAPER, STEPS, WaveSetup
+from steinlab.pages.wave.stage import WaveStage
+from steinlab.pages.wave.trained import SHIPPED
+from steinlab.pages.wave.widths import Widths, narrowing, shipped_rows, spreads
+from steinlab.server.streaming import Mailbox
+from steinlab.stage.training_page import CAPTION, TrainingPage
+from steinlab.stage.training_setup import MOST_STEPS
+from steinlab.ui.groups import Fold
+from steinlab.ui.job_bar import Pausable
+from steinlab.ui.legend import legend, legend_pane
 
 
 class WavePage(TrainingPage):

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.pages.wave.measures import Readout
-from app.pages.wave.nuts import AGREE, Compared
-from app.pages.wave.setup import STEPS, WaveSetup
-from app.stage.training import Snapshot
-from app.ui.colours import GREY, Look, looks_of
 from stein_core import METHODS
 from stein_core.targets.wave import GRID
+from steinlab.pages.wave.measures import Readout
+from steinlab.pages.wave.nuts import AGREE, Compared
+from steinlab.pages.wave.setup import STEPS, WaveSetup
+from steinlab.stage.training import Snapshot
+from steinlab.ui.colours import GREY, Look, looks_of
 
 NUTS = Look(GREY, GREY, "x")
 PRESETS = [

@@ -8,18 +8,18 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.pages.wave.parts import CSS
-from app.pages.wave.widths import shipped_rows
-from app.server.background import in_background
-from app.server.jobs import SweepJob, store
-from app.server.limits import LIMITS
-from app.ui.groups import CHOOSE, Fold
-from app.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 from stein_core.papers.recovery import PUBLISHED, SMI_PARTICLES, STEPS, recovery, recovery_points
 from stein_core.sweep.grids import SWEEPS
 from stein_core.sweep.keys import key_of
 from stein_core.targets.data.datasets import WAVE_REGIONS, wave_region
 from stein_core.targets.wave import dim_of
+from steinlab.pages.wave.parts import CSS
+from steinlab.pages.wave.widths import shipped_rows
+from steinlab.server.background import in_background
+from steinlab.server.jobs import SweepJob, store
+from steinlab.server.limits import LIMITS
+from steinlab.ui.groups import CHOOSE, Fold
+from steinlab.ui.job_bar import MIDDLE, STILL, JobBar, Pausable
 
 STOP = SWEEPS["recovery"].facts.stop
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

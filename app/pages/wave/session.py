@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.pages.wave.measures import Evaluation, evaluate
-from app.pages.wave.setup import STEPS, WaveSetup, effort
-from app.pages.wave.stage import pack
-from app.pages.wave.trained import SHIPPED, seen_before
-from app.server.background import Threads
-from app.stage.run import MethodRun
-from app.stage.training import ShippedRun, Training
 from stein_core import Spec, Stepper, compile
+from steinlab.pages.wave.measures import Evaluation, evaluate
+from steinlab.pages.wave.setup import STEPS, WaveSetup, effort
+from steinlab.pages.wave.stage import pack
+from steinlab.pages.wave.trained import SHIPPED, seen_before
+from steinlab.server.background import Threads
+from steinlab.stage.run import MethodRun
+from steinlab.stage.training import ShippedRun, Training
 
 INTERVAL = 0.12  # seconds between two frames
 COMPILERS = Threads(2, "compile-wave")

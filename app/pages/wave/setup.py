@@ -9,13 +9,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Mapping
 
-from app.server.limits import LIMITS
-from app.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
-from app.ui import link
-from app.ui.upload import LONGEST
 from stein_core import GUIDES, METHODS, Knob, Spec
 from stein_core.contract.knobs import ROWS
 from stein_core.targets.wave import KNOBS, WIDTHS, dim_of
+from steinlab.server.limits import LIMITS
+from steinlab.stage.training_setup import CAPACITIES, MOST_STEPS, Points, TrainingSetup, text_of_points, trained_by
+from steinlab.ui import link
+from steinlab.ui.upload import LONGEST
 
 MOST = min(CAPACITIES[-1], LIMITS.particles)  # particles
 STEPS = 15_000  # of the paper; training pauses there

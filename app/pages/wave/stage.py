@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import param
 
-from app.pages.wave.measures import Evaluation
-from app.pages.wave.nuts import Compared
-from app.pages.wave.setup import WaveSetup, shown
-from app.server.messages import whole
-from app.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 from stein_core.targets.data.datasets import WAVE_CLUSTERS
 from stein_core.targets.wave import GRID, dim_of
+from steinlab.pages.wave.measures import Evaluation
+from steinlab.pages.wave.nuts import Compared
+from steinlab.pages.wave.setup import WaveSetup, shown
+from steinlab.server.messages import whole
+from steinlab.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 
 HERE = Path(__file__).parent
 

@@ -1,15 +1,15 @@
-"""The default run of page "1-D wave", shipped trained. `python -m app.pages.wave.trained` makes the file."""
+"""The default run of page "1-D wave", shipped trained. `python -m steinlab.pages.wave.trained` makes the file."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from app.pages.wave.measures import Evaluation, Readout, evaluate
-from app.pages.wave.setup import STEPS, TRAINED, WaveSetup
-from app.server.folders import ASSETS
-from app.stage.trained import Trained
 from stein_core import State, Stepper
 from stein_core.base.bands import Band
+from steinlab.pages.wave.measures import Evaluation, Readout, evaluate
+from steinlab.pages.wave.setup import STEPS, TRAINED, WaveSetup
+from steinlab.server.folders import ASSETS
+from steinlab.stage.trained import Trained
 
 SHIPPED = Trained(
     lambda method: ASSETS / "wave_trained.npz",

@@ -10,11 +10,11 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from app.pages.wave.setup import TWO_ROWS, shown
-from app.server.folders import ASSETS
-from app.ui.colours import GREY, TICKS, darken, dress, looks_of, mapper
 from stein_core import METHODS
 from stein_core.targets.wave import dim_of
+from steinlab.pages.wave.setup import TWO_ROWS, shown
+from steinlab.server.folders import ASSETS
+from steinlab.ui.colours import GREY, TICKS, darken, dress, looks_of, mapper
 
 NARROWS = {"svgd": True, "annealed": True, "smi": False}  # what the SMI paper says of each band
 DOTS = ("x", "y", "low", "high", "colour", "marker", "fill", "label")
