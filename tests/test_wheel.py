@@ -5,14 +5,40 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+KINDS = (".py", ".js", ".css", ".json", ".gz", ".npz", ".svg", ".html", ".conf", ".ipynb")
+PLACES = {"app": "steinlab", "assets": "steinlab/assets", "notebooks": "steinlab/notebooks", "stein_core": "stein_core"}
+
+
+def installed() -> set[str]:
+    """The files of the checkout that the wheel must have, by their names in it."""
+    found = set()
+    for folder, name in PLACES.items():
+        files = [file for file in (ROOT / folder).rglob("*.*") if file.suffix in KINDS]
+        found |= {f"{name}/{file.relative_to(ROOT / folder).as_posix()}" for file in files}
+    return found
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+@pytest.mark.long
+def test_the_sdist_is_complete(tmp_path):
+    script = f"import setuptools.build_meta as of; print(of.build_sdist({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+    (made,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(made) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = {name for name in listed.split("\0") if name}
+    assert len(tracked) > 300 and not tracked - names
 
 
 @pytest.mark.long
@@ -22,6 +48,10 @@ def test_the_wheel_installs_serves_and_computes(tmp_path):
     )
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, clone], check=True)
     (wheel,) = tmp_path.glob("steinlab-*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        names = {name for name in file.namelist() if ".dist-info/" not in name}
+    assert {name.partition("/")[0] for name in names} == {"stein_core", "steinlab"}  # beside what others install
+    assert len(installed()) > 300 and not installed() - names
     venv.create(tmp_path / "env", with_pip=True)
     binaries = tmp_path / "env" / "bin"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
