@@ -7,12 +7,16 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import urllib.request
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).with_name("browser")))
+from chromium import free_port  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = (".py", ".js", ".css", ".json", ".gz", ".npz", ".svg", ".html", ".conf", ".ipynb")
@@ -41,11 +45,31 @@ def test_the_sdist_is_complete(tmp_path):
     assert len(tracked) > 300 and not tracked - names
 
 
+DOCKERFILE = (ROOT / "app/Dockerfile").read_text()
+
+
+def test_the_recipe_of_conda_asks_for_what_pip_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + ["python" + project["requires-python"]]
+    recipe = (ROOT / "app/recipe.yaml").read_text()
+    asked = recipe.partition("  run:")[2].partition("\n\n")[0].split("- ")[1:]
+    assert sorted(one.replace(" ", "").strip() for one in asked) == sorted(wanted)
+    assert f'version: "{project["version"]}"' in recipe
+    assert project["scripts"]["steinlab"] in recipe and project["description"] in recipe
+    assert f"version = {{{project['version']}}}" in (ROOT / "README.md").read_text()  # of the citation
+
+
 @pytest.mark.long
 def test_the_wheel_installs_serves_and_computes(tmp_path):
-    clone = shutil.copytree(
-        ROOT, tmp_path / "clone", ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
-    )
+    """From what the Dockerfile copies, and by its commands: where there is no builder, this is its test."""
+    clone = tmp_path / "clone"
+    for names in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.M):
+        for name in names.split():
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            else:
+                clone.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, clone / name)
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, clone], check=True)
     (wheel,) = tmp_path.glob("steinlab-*.whl")
     with zipfile.ZipFile(wheel) as file:
@@ -64,15 +88,18 @@ def test_the_wheel_installs_serves_and_computes(tmp_path):
     assert str(tmp_path) in run(binaries / "python", "-c", "import steinlab; print(steinlab.__file__)")
     said = tmp_path / "log"
     with said.open("w") as log:
-        command = [binaries / "steinlab", "serve", "--port", "0"]
-        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+        command = re.findall(r"^CMD (.*)", DOCKERFILE, re.M)[-1].replace("5006", str(port := free_port()))
+        environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "STEINLAB_ORIGIN": f"localhost:{port}"}
+        server = subprocess.Popen(["sh", "-c", command], cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:
         until, page = time.monotonic() + 120, ""
-        while not (address := re.search(r"http://localhost:\d+/steinlab", said.read_text())):
+        while not (address := re.search(r"http://\S+:\d+/steinlab", said.read_text())):
             assert time.monotonic() < until and server.poll() is None, said.read_text()
             time.sleep(0.5)
         page = urllib.request.urlopen(f"{address[0]}?page=lessons", timeout=60).read().decode()
         assert "Steinlab" in page
+        healthy = re.search(r"^HEALTHCHECK .*\n\s*CMD (.*)", DOCKERFILE, re.M)[1].replace("5006", str(port))
+        run("sh", "-c", healthy)
     finally:
         server.terminate()
         server.wait(30)
