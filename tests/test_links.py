@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from stein_core import BANDWIDTHS, KERNELS, METHODS
-from steinlab.pages import lessons, location, particles
+from steinlab.pages import location, particles
 from steinlab.pages.collapse import grid
 from steinlab.pages.functions import setup as functions
+from steinlab.pages.lessons import page as lessons
 from steinlab.pages.wave import setup as wave
 from steinlab.stage import setup as stage
 from steinlab.stage.live_page import Look

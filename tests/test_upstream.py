@@ -53,6 +53,8 @@ from steinlab.server.patches import (
     send_at_once,
 )  # fmt: skip
 
+ROWS = {row.where: row for row in workarounds.WORKAROUNDS}
+
 
 def test_bokeh_fails_on_what_a_closed_tab_has_said(monkeypatch, caplog):
     monkeypatch.setattr(ws.WSHandler, "on_message", ws.WSHandler.on_message)
@@ -226,6 +228,7 @@ def strangers() -> list[bool]:
     return [*found, current.curdoc() is document]
 
 
+@pytest.mark.skipif(not ROWS["keep_documents_apart"].needed, reason="this version of Bokeh has not the fault")
 def test_bokeh_takes_one_page_for_another(monkeypatch):
     for module in (current, io_handlers, code):
         monkeypatch.setattr(module, "patch_curdoc", module.patch_curdoc)
@@ -247,6 +250,11 @@ def test_bokeh_warns_of_a_model_that_it_knows():
     assert len(heard) == 1
 
 
+def test_a_work_around_ends_with_the_version_that_needs_none():
+    row = workarounds.WORKAROUNDS[0]._replace(package="tornado 6.0")
+    assert row.needed and row._replace(mended="99.0").needed and not row._replace(mended="6.0").needed
+
+
 def test_every_work_around_is_in_the_table_and_has_a_test():
     root = Path(__file__).parents[1]
     tests = "".join(file.read_text() for file in (root / "tests").glob("**/test_upstream*.py"))
@@ -255,7 +263,8 @@ def test_every_work_around_is_in_the_table_and_has_a_test():
         if one.where.endswith(".js"):
             assert (root / one.where).exists() and one.where in tests, one.where
             continue
-        module = importlib.import_module((path or "app/server/patches.py").removesuffix(".py").replace("/", "."))
+        file = (path or "app/server/patches.py").removesuffix(".py").split("/")
+        module = importlib.import_module(".".join(["steinlab", *file[1:]]))
         assert hasattr(module, name) and f"{module.__name__}.{name}" in tests, one.where
         package, version = one.package.split(" ")
         assert metadata.version(package) and version[0].isdigit()

@@ -18,6 +18,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.models import ImportedStyleSheet
 from checks import finished, session_of
+from packaging.version import Version
 from panel.auth import BasicLoginHandler
 from panel.custom import JSComponent
 from panel.io import document as io_document, location as io_location
@@ -29,7 +30,7 @@ from panel.reactive import Syncable
 from panel.util import parse_query
 from pyviz_comms import Comm
 from tornado.web import HTTPError
-from tornado.websocket import WebSocketClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from steinlab.notebook import stay_offline
 from steinlab.server import patches
@@ -80,7 +81,8 @@ def test_panel_leaves_a_failed_write_unread(caplog):
         """A connection that is cut while the first of three parts is written."""
         mend()
         writes = Mock(side_effect=[asyncio.ensure_future(failing()), WebSocketClosedError])
-        socket = SimpleNamespace(ws_connection=SimpleNamespace(is_closing=lambda: False, write_message=writes))
+        socket = WebSocketHandler.__new__(WebSocketHandler)
+        socket.ws_connection = SimpleNamespace(is_closing=lambda: False, write_message=writes)
         with suppress(WebSocketClosedError):
             dispatch_tornado(SimpleNamespace(_socket=socket), msg=message)
         await asyncio.sleep(0.01)
@@ -274,7 +276,8 @@ def test_panels_own_login_asks_a_cdn():
     made = BasicLoginHandler.get(handler)
     if inspect.isawaitable(made):
         finished(made)
-    assert 'src="https://' in handler.write.call_args.args[0], "assets/login.html"
+    asks = 'src="https://' in handler.write.call_args.args[0]
+    assert asks == (Version(pn.__version__) < Version("1.10")), "assets/login.html"
 
 
 def test_a_file_that_is_too_large_is_not_expected():
@@ -287,7 +290,10 @@ def test_a_file_that_is_too_large_is_not_expected():
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])
 def test_a_link_with_a_number_that_is_none_stops_a_page(value):
-    with pytest.raises(ValueError):  # else steinlab.server.patches.leave_links_alone can go
+    mended = value == "²" and Version(pn.__version__) >= Version("1.10")
+    with (
+        nullcontext() if mended else pytest.raises(ValueError)
+    ):  # else steinlab.server.patches.leave_links_alone can go
         parse_query(f"?a={value}")
     leave_links_alone()
     try:

@@ -1,7 +1,10 @@
 """The faults of Panel, Bokeh and Tornado that this app works around."""
 
 from collections.abc import Callable
+from importlib import metadata
 from typing import NamedTuple
+
+from packaging.version import Version
 
 from steinlab.server import patches
 
@@ -15,6 +18,7 @@ class Workaround(NamedTuple):
         breaks: what breaks without the work-around.
         issue: upstream issue about this fault; "" if we know none.
         apply: patches the library for the whole server; None if each page or browser calls the work-around itself.
+        mended: the first version without the fault, "" if there is none. From it on nothing is patched.
     """
 
     where: str
@@ -22,13 +26,21 @@ class Workaround(NamedTuple):
     breaks: str
     issue: str = ""
     apply: Callable[[], None] | None = None
+    mended: str = ""
+
+    @property
+    def needed(self) -> bool:
+        """Whether the installed version has the fault."""
+        installed = metadata.version(self.package.split(" ")[0])
+        return not self.mended or Version(installed) < Version(self.mended)
 
 
-def _here(patch: Callable[[], None], package: str, breaks: str, issue: str = "") -> Workaround:
-    return Workaround(patch.__name__, package, breaks, issue, patch)
+def _here(patch: Callable[[], None], package: str, breaks: str, issue: str = "", mended: str = "") -> Workaround:
+    return Workaround(patch.__name__, package, breaks, issue, patch, mended)
 
 
-# When a test named test_upstream* fails, a release has mended the fault: delete the row, its code and the test.
+# When a test named test_upstream* fails, a release has mended the fault: write its version into `mended`. Delete
+# a row, its code and its test when pyproject.toml allows no version that has the fault.
 WORKAROUNDS = (
     _here(patches.hear_at_once, "panel 1.9.4", "Panel collects a browser's changes for 50 ms, so every slider lags."),
     _here(
@@ -75,6 +87,7 @@ WORKAROUNDS = (
         "bokeh 3.9.2",
         "All threads share one stack of current documents, and a callback that fails leaves its document there. A page "
         "may be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever.",
+        mended="3.10",
     ),
     _here(
         patches.import_nothing,
@@ -172,5 +185,5 @@ WORKAROUNDS = (
 def apply() -> None:
     """Apply the patches for the whole server, once, before the first visitor comes."""
     for workaround in WORKAROUNDS:
-        if workaround.apply:
+        if workaround.apply and workaround.needed:
             workaround.apply()

@@ -158,7 +158,9 @@ def serve(options) -> int:
     app = find_spec("steinlab")
     if app is None or app.origin is None:
         raise ValueError("serve: 'steinlab' is not installed beside 'stein_core'; allowed: an installation of both.")
-    os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(Path(app.origin).parent), *options.others])
+    folder = Path(app.origin).parent
+    index = [] if any(one.startswith("--index") for one in options.others) else ["--index", folder.name]
+    os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(folder), *index, *options.others])
 
 
 def list_registered(options) -> int:
