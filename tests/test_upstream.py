@@ -34,7 +34,7 @@ from bokeh.server.connection import ServerConnection
 from bokeh.server.server import Server
 from bokeh.server.views import ws
 from bokeh.util.warnings import BokehUserWarning
-from checks import finished
+from checks import finished, session_of
 from panel.io import handlers as io_handlers
 from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
@@ -51,6 +51,7 @@ from steinlab.server.patches import (
     keep_tracebacks,
     look_models_up,
     send_at_once,
+    stay_on_the_loop,
 )  # fmt: skip
 
 ROWS = {row.where: row for row in workarounds.WORKAROUNDS}
@@ -143,6 +144,21 @@ def test_bokeh_loses_what_a_thread_tells_while_a_page_is_changed():
         document.unhold()
         changed.set()
     assert not heard  # else steinlab.server.loop.soon can go
+
+
+async def on_the_loop() -> bool:
+    """Whether the callbacks of a page run on the event loop."""
+    with session_of(Document()) as session:
+        return await session.with_document_locked(threading.get_ident) == threading.get_ident()
+
+
+def test_bokeh_runs_callbacks_on_threads(monkeypatch):
+    usual = getattr(patches.sessions, "_run_in_executor", None)
+    monkeypatch.setattr(patches.sessions, "_run_in_executor", usual, raising=False)
+    monkeypatch.setattr(patches.ApplicationContext, "_can_initialize_document_in_worker", None, raising=False)
+    assert finished(on_the_loop()) != ROWS["stay_on_the_loop"].needed, "steinlab.server.patches.stay_on_the_loop"
+    stay_on_the_loop()
+    assert finished(on_the_loop())
 
 
 def test_tornado_fails_on_a_file_name_with_a_null_byte(monkeypatch, tmp_path):
@@ -253,6 +269,7 @@ def test_bokeh_warns_of_a_model_that_it_knows():
 def test_a_work_around_ends_with_the_version_that_needs_none():
     row = workarounds.WORKAROUNDS[0]._replace(package="tornado 6.0")
     assert row.needed and row._replace(mended="99.0").needed and not row._replace(mended="6.0").needed
+    assert row._replace(since="6.0").needed and not row._replace(since="99.0").needed
 
 
 def test_every_work_around_is_in_the_table_and_has_a_test():

@@ -19,6 +19,8 @@ from bokeh.io import doc as current
 from bokeh.model import Model
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.protocol.messages.patch_doc import patch_doc
+from bokeh.server import session as sessions
+from bokeh.server.contexts import ApplicationContext
 from bokeh.server.views.ws import WSHandler
 from bokeh.util.warnings import BokehUserWarning
 from panel.io import document as io_document, handlers, location
@@ -127,6 +129,16 @@ def look_models_up() -> None:
         return message
 
     patch_doc.create = classmethod(create)
+
+
+def stay_on_the_loop() -> None:
+    """Run callbacks of pages on the event loop, one at a time, and no part of a page on another thread."""
+
+    async def run(call, *arguments, **keywords):
+        return call(*arguments, **keywords)
+
+    sessions._run_in_executor = run
+    ApplicationContext._can_initialize_document_in_worker = lambda self: False
 
 
 def import_nothing() -> None:

@@ -18,6 +18,7 @@ class Workaround(NamedTuple):
         breaks: what breaks without the work-around.
         issue: upstream issue about this fault; "" if we know none.
         apply: patches the library for the whole server; None if each page or browser calls the work-around itself.
+        since: the first version with the fault, "" for all. Before it nothing is patched.
         mended: the first version without the fault, "" if there is none. From it on nothing is patched.
     """
 
@@ -26,17 +27,19 @@ class Workaround(NamedTuple):
     breaks: str
     issue: str = ""
     apply: Callable[[], None] | None = None
+    since: str = ""
     mended: str = ""
 
     @property
     def needed(self) -> bool:
         """Whether the installed version has the fault."""
-        installed = metadata.version(self.package.split(" ")[0])
-        return not self.mended or Version(installed) < Version(self.mended)
+        installed = Version(metadata.version(self.package.split(" ")[0]))
+        begun = not self.since or installed >= Version(self.since)
+        return begun and (not self.mended or installed < Version(self.mended))
 
 
-def _here(patch: Callable[[], None], package: str, breaks: str, issue: str = "", mended: str = "") -> Workaround:
-    return Workaround(patch.__name__, package, breaks, issue, patch, mended)
+def _here(patch: Callable[[], None], package: str, breaks: str, issue: str = "", **versions: str) -> Workaround:
+    return Workaround(patch.__name__, package, breaks, issue, patch, **versions)
 
 
 # When a test named test_upstream* fails, a release has mended the fault: write its version into `mended`. Delete
@@ -88,6 +91,13 @@ WORKAROUNDS = (
         "All threads share one stack of current documents, and a callback that fails leaves its document there. A page "
         "may be built with another visitor's style sheets, which Bokeh then refuses, or be kept for ever.",
         mended="3.10",
+    ),
+    _here(
+        patches.stay_on_the_loop,
+        "bokeh 3.10.2",
+        "Bokeh runs each callback of a page on one of many threads, where no event loop is running: timers that a "
+        "callback starts never end.",
+        since="3.10",
     ),
     _here(
         patches.import_nothing,
