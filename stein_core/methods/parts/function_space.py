@@ -198,6 +198,9 @@ def check(spec, knobs) -> None:
     if prior == "nngp" and functions.prior_covariance is None:
         raise ValueError(f"method.prior = 'nngp' is unknown for target {spec.target!r}; allowed: ssge, moments, none.")
     if softmax:
-        theta, x = jax.ShapeDtypeStruct((spec.dim,), float), jax.eval_shape(lambda: functions.rows(None)).x
+        theta, x = (
+            jax.ShapeDtypeStruct((spec.dim,), jnp.result_type(float)),
+            jax.eval_shape(lambda: functions.rows(None)).x,
+        )
         if jax.eval_shape(functions.outputs, theta, x).shape[1] == 1:
             raise ValueError(f"method.link = 'softmax' is for classes, and {spec.target!r} has none; allowed: logits.")

@@ -63,7 +63,7 @@ def in_precision_of(target: Target):
     """Return a context in which JAX computes in float64, or in float32 if the target was recorded in it."""
     with jax.enable_x64():
         try:
-            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), float))
+            jax.eval_shape(target.log_density, jax.ShapeDtypeStruct((target.dim,), jnp.result_type(float)))
         except TypeError:
             return jax.enable_x64(False)
     return jax.enable_x64()
