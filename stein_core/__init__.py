@@ -42,6 +42,7 @@ from stein_core.posterior.fitted import Fit
 from stein_core.runs.cache import collect, compile, stream
 from stein_core.runs.runner import Stepper
 from stein_core.targets.own.numpyro_models import from_numpyro
+from stein_core.targets.own.pymc_models import from_pymc
 from stein_core.targets.own.rows import from_rows
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "fit",
     "from_density",
     "from_numpyro",
+    "from_pymc",
     "from_rows",
     "keep_compiled",
     "stream",

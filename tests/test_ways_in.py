@@ -1,0 +1,98 @@
+"""Posteriors of other tools: the same model gives the same density, coordinates and verdict."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from stein_core import diagnose, fit, from_numpyro, from_pymc
+from stein_core.targets.own.density import log_densities
+from stein_core.targets.own.numpyro_models import ModelWarning
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=30)
+Y = 1 + 2 * X + 0.5 * RNG.normal(size=30)
+
+
+def theirs(pm, data=Y):
+    with pm.Model() as model:
+        a, b, s = pm.Normal("a", 0, 5), pm.Normal("b", 0, 5, shape=2), pm.HalfNormal("s", 2.0)
+        pm.Deterministic("twice", 2 * s)
+        pm.Normal("y", a + b[0] * X + b[1] * X**2, s, observed=data)
+    return model
+
+
+def ours(x, y):
+    a = numpyro.sample("a", dist.Normal(0, 5))
+    b = numpyro.sample("b", dist.Normal(0, 5).expand([2]).to_event(1))
+    s = numpyro.sample("s", dist.HalfNormal(2.0))
+    numpyro.sample("y", dist.Normal(a + b[0] * x + b[1] * x**2, s), obs=y)
+
+
+@pytest.fixture(scope="module")
+def pm():
+    return pytest.importorskip("pymc", reason="PyMC is not installed")
+
+
+def test_a_model_of_pymc_is_the_same_posterior_as_in_numpyro(pm):
+    model = theirs(pm)
+    target = from_pymc(model)
+    with jax.enable_x64():
+        same = from_numpyro(ours, X, Y)
+    assert target.coordinates == same.coordinates == ("a", "b[0]", "b[1]", "log s")
+    theta = np.random.default_rng(1).normal(size=(5, 4))
+    for got, wanted in zip(log_densities(target, theta), log_densities(same, theta)):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    point = {"a": theta[0, 0], "b": theta[0, 1:3], "s_log__": theta[0, 3]}
+    assert log_densities(target, theta[:1])[0][0] == pytest.approx(float(model.compile_logp()(point)), rel=1e-9)
+    with jax.enable_x64():
+        values = target.constrain(jnp.asarray(theta))
+        assert {name: each.shape for name, each in values.items()} == {"a": (5,), "b": (5, 2), "s": (5,), "twice": (5,)}
+        np.testing.assert_allclose(values["twice"], 2 * np.exp(theta[:, 3]))
+        np.testing.assert_allclose(target.unconstrain({k: v[2] for k, v in values.items()}), theta[2])
+        assert float(target.log_joint(theta[0])) == pytest.approx(float(same.log_joint(theta[0])), rel=1e-6)
+
+
+def test_variables_that_depend_on_each_other_find_their_way_back(pm):
+    with pm.Model() as model:
+        top = pm.HalfNormal("top", 2.0)
+        part = pm.Uniform("part", 0, top)  # the end of its range is a variable
+        w = pm.Dirichlet("w", np.ones(3))
+        pm.Normal("y", part + w[0], 1.0, observed=Y)
+    target = from_pymc(model)
+    assert target.coordinates == ("unconstrained part", "log top", "unconstrained w[0]", "unconstrained w[1]")
+    with jax.enable_x64():
+        theta = jnp.asarray([0.3, -0.2, 0.5, -1.0])
+        values = target.constrain(theta)
+        assert 0 < values["part"] < values["top"] and float(values["w"].sum()) == pytest.approx(1)
+        np.testing.assert_allclose(target.unconstrain(values), theta, atol=1e-9)
+
+
+@pytest.mark.long
+def test_the_verdict_of_a_fit_does_not_depend_on_the_tool(pm):
+    with jax.enable_x64():
+        same = from_numpyro(ours, X, Y)
+    one, other = (fit(target, progress=False) for target in (from_pymc(theirs(pm)), same))
+    assert diagnose(one).verdict == diagnose(other).verdict
+    np.testing.assert_allclose(one.draws.mean(axis=0), other.draws.mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(one.draws.std(axis=0), other.draws.std(axis=0), rtol=1e-4)
+
+
+def test_what_cannot_be_taken_is_named(pm):
+    with pm.Model() as counts:
+        pm.Normal("y", pm.Poisson("k", 3), 1, observed=Y)
+    with pytest.raises(ValueError, match="'k' is discrete"):
+        from_pymc(counts)
+    with pytest.raises(ValueError, match="all data at once"):
+        with pm.Model() as batches:
+            pm.Normal("y", pm.Normal("a"), 1.0, observed=pm.Minibatch(Y, batch_size=10), total_size=30)
+        from_pymc(batches)
+    with pytest.raises(ValueError, match="nothing to infer"):
+        from_pymc(pm.Model())
+    with pytest.raises(ValueError, match="allowed: a pymc.Model"):
+        from_pymc(ours)
+    with pm.Model() as prior, pytest.warns(ModelWarning, match="no observed variable"):
+        pm.Normal("a")
+        from_pymc(prior)
