@@ -44,6 +44,7 @@ from stein_core.runs.runner import Stepper
 from stein_core.targets.own.numpyro_models import from_numpyro
 from stein_core.targets.own.pymc_models import from_pymc
 from stein_core.targets.own.rows import from_rows
+from stein_core.targets.own.stan_models import from_stan
 
 __all__ = [
     "BANDWIDTHS",
@@ -83,6 +84,7 @@ __all__ = [
     "from_density",
     "from_numpyro",
     "from_pymc",
+    "from_stan",
     "from_rows",
     "keep_compiled",
     "stream",

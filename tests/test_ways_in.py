@@ -6,8 +6,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy.stats import norm
 
-from stein_core import diagnose, fit, from_numpyro, from_pymc
+from stein_core import diagnose, fit, from_numpyro, from_pymc, from_stan
 from stein_core.targets.own.density import log_densities
 from stein_core.targets.own.numpyro_models import ModelWarning
 
@@ -96,3 +97,75 @@ def test_what_cannot_be_taken_is_named(pm):
     with pm.Model() as prior, pytest.warns(ModelWarning, match="no observed variable"):
         pm.Normal("a")
         from_pymc(prior)
+
+
+class Bridge:
+    """A posterior with BridgeStan's methods: m ~ normal(0, 2), s > 0 half-normal(1), and transformed `twice`."""
+
+    def name(self):
+        return "two_model"
+
+    def param_unc_num(self):
+        return 3
+
+    def param_unc_names(self):
+        return ["m.1", "m.2", "s"]
+
+    def param_names(self, include_tp=False, include_gq=False):
+        return ["m.1", "m.2", "s", *["twice"] * include_tp]
+
+    def param_constrain(self, theta, include_tp=False):
+        s = np.exp(theta[2])
+        return np.array([theta[0], theta[1], s, *[2 * s] * include_tp])
+
+    def param_unconstrain(self, values):
+        return np.array([values[0], values[1], np.log(values[2])])
+
+    def log_density(self, theta, propto, jacobian):
+        if theta[2] > 50:
+            raise RuntimeError("scale is inf")
+        half = np.log(2) - 0.5 * np.log(2 * np.pi) - 0.5 * np.exp(2 * theta[2])
+        return norm.logpdf(theta[:2], 0, 2).sum() + half + jacobian * theta[2]
+
+    def log_density_gradient(self, theta, propto, jacobian):
+        return None, np.array([-theta[0] / 4, -theta[1] / 4, jacobian - np.exp(2 * theta[2])])
+
+    def log_density_hessian(self, theta, propto, jacobian):
+        return None, None, np.diag([-0.25, -0.25, -2 * np.exp(2 * theta[2])])
+
+
+def test_a_program_of_stan_is_asked_for_its_density_and_two_derivatives():
+    bridge = Bridge()
+    with jax.enable_x64():
+        target = from_stan(bridge)
+        assert target.coordinates == ("m[0]", "m[1]", "log s") and target.name == "two_model"
+        np.testing.assert_allclose(target.start.center, [0, 0, 0], atol=1e-6)  # d/dt (t - e^2t / 2) = 0
+        np.testing.assert_allclose(target.start.scale, [2, 2, np.sqrt(0.5)], rtol=1e-6)
+        theta = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
+        right = [bridge.log_density(row, False, True) for row in np.asarray(theta)]
+        np.testing.assert_allclose(jax.vmap(target.log_density)(theta), right, rtol=1e-12)
+        slopes = jax.jit(jax.vmap(jax.grad(target.log_density)))(theta)
+        right = [bridge.log_density_gradient(row, False, True)[1] for row in np.asarray(theta)]
+        np.testing.assert_allclose(slopes, right, rtol=1e-12)
+        curved = bridge.log_density_hessian(np.asarray(theta[0]), False, True)[2]
+        np.testing.assert_allclose(jax.hessian(target.log_density)(theta[0]), curved, rtol=1e-12, atol=1e-15)
+        values = target.constrain(theta)
+        assert {name: each.shape for name, each in values.items()} == {"m": (4, 2), "s": (4,), "twice": (4,)}
+        np.testing.assert_allclose(target.unconstrain({name: each[1] for name, each in values.items()}), theta[1])
+        assert np.isnan(target.log_density(jnp.asarray([0.0, 0.0, 60.0])))
+    with pytest.raises(ValueError, match="allowed: a bridgestan.StanModel"):
+        from_stan("model.stan")
+
+
+@pytest.mark.long
+def test_a_program_of_stan_has_the_verdict_of_the_same_model_in_numpyro():
+    def same():
+        numpyro.sample("m", dist.Normal(0, 2).expand([2]).to_event(1))
+        numpyro.sample("s", dist.HalfNormal(1))
+
+    with jax.enable_x64(), pytest.warns(ModelWarning):
+        other = from_numpyro(same)
+    made = [fit(target, progress=False) for target in (from_stan(Bridge()), other)]
+    one, two = map(diagnose, made)
+    assert one.verdict == two.verdict
+    np.testing.assert_allclose(made[0].draws.std(axis=0), made[1].draws.std(axis=0), rtol=1e-3)
