@@ -48,6 +48,11 @@ from steinlab.ui.upload import Upload
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
+    """Report: a visitor can have the server import any module.
+
+    Put `never_asked_for.py` with a print on the path, serve any app and ask for
+    `/components/never_asked_for/a/css/b`: it prints. Expected: 404 for modules that are not imported yet.
+    """
     (tmp_path / "never_asked_for.py").write_text("print('executed')")
     monkeypatch.syspath_prepend(tmp_path)
     handler = SimpleNamespace(_resource_attrs=ComponentResourceHandler._resource_attrs)
@@ -119,6 +124,11 @@ def heard_after() -> int:
 
 
 def test_panel_collects_changes_for_a_twentieth_of_a_second(monkeypatch):
+    """Report: Panel waits 50 ms before it handles a change of a browser (`Syncable._debounce`), also when it is idle.
+
+    Serve `pn.widgets.IntSlider()` with `param.watch(lambda e: print(time.time()), "value")` and press an arrow key:
+    the print comes 50 ms after the message. A change that comes alone could be handled at once.
+    """
     monkeypatch.setattr(Syncable, "_debounce", Syncable._debounce)  # to have it back
     assert heard_after() == 50, "steinlab.server.patches.hear_at_once"
     hear_at_once()
@@ -126,6 +136,11 @@ def test_panel_collects_changes_for_a_twentieth_of_a_second(monkeypatch):
 
 
 def test_panel_is_busy_with_every_message():
+    """Report: each message of a browser sets `pn.state.busy`, which tells every page of the server.
+
+    Serve two pages with a JSComponent that sends a message on each frame. Both pages get two changes of `busy` for each
+    message of one. Expected: only the page that is busy.
+    """
     plain, mended = Plain(), Mended()
     for component in (plain, mended):
         component._process_bokeh_event(Document(), None)
@@ -166,6 +181,11 @@ def alive(mend) -> bool:
 
 
 def test_a_page_stays_subscribed_to_busy_for_ever():
+    """Report: `panel_material_ui.Page()` is never freed.
+
+    `page = pmui.Page(); left = weakref.ref(page); del page; gc.collect(); left()` is not None: its parameter `busy` is
+    a reference to that of `pn.state`, whose watchers keep it. Expected: a weak reference, or an end with the session.
+    """
     assert alive(lambda page: None), "steinlab.server.memory.detach_busy"
     assert not alive(detach_busy)
 
@@ -188,6 +208,11 @@ async def known_after_its_session(mend) -> bool:
 
 
 def test_panel_keeps_the_notification_area_of_every_page():
+    """Report: with `pn.extension(notifications=True)` the entry of `pn.state._views` of a page stays after its session.
+
+    Serve `pmui.Page()`, close the tab and count `pn.state._views`: the notification area of the page, and so its
+    document, is still there. Expected: no entry of a session that has ended.
+    """
     assert finished(known_after_its_session(lambda document: None)), "steinlab.server.memory.forget_page"
     assert not finished(known_after_its_session(forget_page))
 
@@ -215,6 +240,11 @@ def kept_by_busy_cleanup(begin) -> bool:
 
 
 def test_panel_keeps_the_first_page_that_was_busy():
+    """Report: the first page that sets `pn.state.busy` is kept for ever.
+
+    `_schedule_busy_cleanup` starts a PeriodicCallback, whose asyncio handles keep a copy of the context in which it was
+    started, and so `curdoc` of that page. Expected: it starts in a context of its own.
+    """
     assert kept_by_busy_cleanup(lambda: None), "steinlab.server.patches.begin_busy_cleanup"
     assert not kept_by_busy_cleanup(begin_busy_cleanup)
 
@@ -234,6 +264,11 @@ def changed_at_once(within) -> bool:
 
 
 def test_panel_leaves_changes_to_a_callback_until_a_browser_has_come():
+    """Report: what a page changes before a browser has loaded it keeps the page in memory.
+
+    In a served function: `column = pn.Column(); column.append(pn.Spacer())` after `get_root`. Panel adds a next-tick
+    callback to the document for it; the callback refers to the document and to itself. Expected: the change at once.
+    """
     assert not changed_at_once(nullcontext), "steinlab.server.loop.unscheduled"
     assert changed_at_once(unscheduled)
 
@@ -245,6 +280,11 @@ def addresses(document: Document) -> list[str]:
 
 
 def test_a_document_without_a_session_asks_a_cdn():
+    """Report: a document whose session has expired before its page was served names a CDN in its style sheets.
+
+    `pn.widgets.IntSlider().get_root(Document()).stylesheets` has `https://cdn.holoviz.org/...`, although the server is
+    there and `resources` is "server". Expected: the address of the server.
+    """
     plain, mended = Document(), Document()
     stay_local(mended)
     assert any(url.startswith("https://") for url in addresses(plain)), "steinlab.server.patches.stay_local"
@@ -290,6 +330,11 @@ def test_a_file_that_is_too_large_is_not_expected():
 
 @pytest.mark.parametrize("value", ["1" * 5000, "²"])
 def test_a_link_with_a_number_that_is_none_stops_a_page(value):
+    """Report: `panel.util.parse_query` raises on some links, and the page stays blank.
+
+    `parse_query("?a=" + "1" * 5000)` is too long for Python; up to Panel 1.9 `parse_query("?a=\u00b2")` fails.
+    Expected: such a field stays a text.
+    """
     mended = value == "²" and Version(pn.__version__) >= Version("1.10")
     with (
         nullcontext() if mended else pytest.raises(ValueError)

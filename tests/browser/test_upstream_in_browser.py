@@ -42,7 +42,11 @@ ECHOES = """async thumb => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_what_the_server_sets_twice_does_not_come_back_as_a_wish(open_tab, mended):
-    """app/ui/drop_stale_writes.js"""
+    """app/ui/drop_stale_writes.js
+
+    Report: a React component writes an older value back. Serve a slider and set its value ten times from the server,
+    one right after the other, on a slow machine: the browser sends the first values back as if a user had moved it.
+    """
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "echoless")
@@ -67,7 +71,11 @@ CONNECTION = """() => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_a_new_connection_reads_from_the_start_and_one_that_opens_drops_what_is_said(open_tab, mended):
-    """app/ui/reconnect.js"""
+    """app/ui/reconnect.js
+
+    Report: a connection that is cut between the parts of a message never works again: `ClientConnection.connect` keeps
+    the half-read receiver. And `send` throws while the socket is still connecting.
+    """
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "mended")
@@ -83,7 +91,11 @@ UNLAID = """() => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_a_figure_without_a_layout_is_not_measured(open_tab, mended):
-    """app/ui/guard_layout.js"""
+    """app/ui/guard_layout.js
+
+    Report: add a figure to a page that is hidden and show it in the same patch: `Plot._measure_layout` runs before
+    there is a layout, and throws.
+    """
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "unlaid")
@@ -101,7 +113,11 @@ UNDRAWN = """async () => {
 
 @pytest.mark.parametrize("mended", [True, False])
 def test_an_html_pane_may_turn_visible_before_it_is_drawn(open_tab, mended):
-    """app/ui/guard_hidden.js"""
+    """app/ui/guard_hidden.js
+
+    Report: make `pn.pane.HTML("", visible=False)` visible before the browser has drawn it: the view has no container
+    yet and throws.
+    """
     tab = open_tab(SMALL)
     if not mended:
         without(tab, "undrawn")
