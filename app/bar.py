@@ -11,6 +11,7 @@ NO_STOPS = ("index", "lecture")  # pages that are no stop of a lecture
 PHONE = "@media (max-width: 600px)"
 SELECT = {
     "minWidth": "0",
+    PHONE: {"maxWidth": "calc(100vw - 240px)"},
     "color": "inherit !important",
     "&& .MuiSelect-select, && .MuiSvgIcon-root": {"color": "inherit !important"},
     "& .MuiSelect-select": {"py": "5px", "fontSize": "0.95rem"},
@@ -23,11 +24,12 @@ BUTTON = {
     "minWidth": 0,
     "whiteSpace": "nowrap",
     PHONE: {
-        "fontSize": "0 !important",
+        "justifyContent": "flex-start",
+        "overflow": "hidden",  # of the words
         "padding": "6px 9px",
         "width": 38,
         "&& .MuiButton-endIcon": {"display": "none"},
-        "&& .MuiButton-startIcon": {"margin": 0, "fontSize": "18px"},
+        "&& .MuiButton-startIcon": {"margin": "0 40px 0 0", "fontSize": "18px"},
     },
 }
 QUIET = {"variant": "text", "size": "small", "margin": (0, 2), "sx": BUTTON}
@@ -49,10 +51,7 @@ class Bar:
         self.shell = weakref.proxy(shell)  # which has this bar: a circle would outlive its page
         self.menu = pmui.Select(
             label="Page",
-            stylesheets=[
-                ".MuiInputLabel-root, legend { display: none !important }",  # for those who listen
-                f"{PHONE} {{ :host {{ max-width: calc(100vw - 240px); min-width: 0 }} }}",
-            ],
+            stylesheets=[".MuiInputLabel-root, legend { display: none !important }"],  # for those who listen
             options={entry.label: key for key, entry in pages.items()},
             value=first,
             size="small",
