@@ -8,18 +8,20 @@ import json
 import os
 import platform
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from pathlib import Path
 
 from stein_core.base.errors import short
 from stein_core.base.machine import cache_folder, device_name, keep_compiled
+from stein_core.cli.files import IMPORTED, run_file
 from stein_core.cli.job import add_job, progress, read_recipes
 from stein_core.contract.recipe import Recipe
-from stein_core.contract.registry import DIAGNOSTICS, TARGETS
+from stein_core.contract.registry import DIAGNOSTICS
 from stein_core.papers import recovery, widths  # noqa: F401  (importing registers)
 from stein_core.sweep.grids import SWEEPS, run_sweep
-from stein_core.sweep.keys import source_of
 from stein_core.sweep.stop import RULES, Stop
 from stein_core.sweep.store import Store
 
@@ -131,8 +133,6 @@ def run_recipes(recipes: list[Recipe], options) -> int:
     stop = Stop(options.stop, options.stages, options.least, options.noisy, options.most)
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"--workers = {short(options.workers)} is too small; allowed: 1 or more.")
-    if options.cluster and source_of(TARGETS[recipes[0].spec.target]):
-        raise ValueError("--cluster: its workers do not have what --import has registered; leave --cluster out.")
     store = opened(options.store)
     keep_compiled()
     told = set()
@@ -159,11 +159,26 @@ def executor_of(options):
             yield executor
         return
     try:
-        from dask.distributed import Client
+        from dask.distributed import Client, WorkerPlugin
     except ImportError:
         raise ValueError("--cluster needs Dask; install it with: pip install 'steinlab[cluster]'.") from None
     where = {"n_workers": options.workers or 2, "threads_per_worker": 1} if options.cluster == "local" else {}
+
+    class Imports(WorkerPlugin):
+        """Run the files of --import on each worker, which may have no such files."""
+
+        def __init__(self):
+            self.texts = [(os.path.basename(path), Path(path).read_bytes()) for path in IMPORTED]
+
+        def setup(self, worker):
+            for name, text in self.texts:
+                file = Path(tempfile.mkdtemp(dir=worker.local_directory)) / name
+                file.write_bytes(text)
+                run_file(str(file), "--import")
+
     with Client(None if where else options.cluster, **where) as client, client.get_executor(pure=False) as executor:
+        if IMPORTED:
+            client.register_plugin(Imports(), name="steinlab imports")
         yield executor
 
 

@@ -19,6 +19,9 @@ MOST_BYTES = 50 * 2**20
 MOST_NUMBERS = 10**6
 
 
+IMPORTED: list[str] = []  # the files that --import has run; workers of a cluster run them too
+
+
 def run_file(file: str, argument: str) -> ModuleType:
     """Run a Python file of the user's and return its module.
 

@@ -36,7 +36,7 @@ from stein_core.base.errors import short, unknown
 from stein_core.base.machine import single_thread_lapack
 from stein_core.cli.bench_posteriors import add_bench
 from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
-from stein_core.cli.files import run_file
+from stein_core.cli.files import IMPORTED, run_file
 from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
@@ -148,6 +148,7 @@ def import_files(arguments: list[str] | None) -> list[str]:
     first = Parser(prog="python -m stein_core", add_help=False, allow_abbrev=False)
     first.add_argument("--import", action="append", default=[], dest="files", metavar="FILE.py")
     found, rest = first.parse_known_args(arguments)
+    IMPORTED[:] = map(os.path.abspath, found.files)
     for file in found.files:
         run_file(file, "--import")
     return rest
