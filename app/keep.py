@@ -23,7 +23,7 @@ from steinlab.lesson.chart import Chart
 from steinlab.lesson.host import NotebookHost, use_host
 from steinlab.lesson.live_stage import lesson_key
 from steinlab.lesson.output import Output
-from steinlab.lesson.reading import Lesson, Result, lessons, run
+from steinlab.lesson.reading import Lesson, Result, lessons, run, stands_alone
 from steinlab.notebook import stage
 from steinlab.pages.location import Location
 from steinlab.pages.particles import Particles
@@ -58,7 +58,7 @@ def wanted() -> Iterator[Wanted]:
         yield Wanted(kept.key_of(key, setup), setup, page.views(), STEPS[key], key == "samplers")
     for lesson in lessons().values():
         for cell in lesson.cells:
-            if cell.code and cell.source.lstrip().startswith("stage("):
+            if cell.code and stands_alone(cell.source):
                 link, metrics = of_stage(cell.source)
                 setup = Setup.from_query(dict(parse_qsl(link)))[0]
                 yield Wanted(lesson_key(setup, metrics), setup, SideBySide(metrics), setup.steps)

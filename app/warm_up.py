@@ -36,4 +36,4 @@ def compile_first_lesson() -> None:
     """Compile the programs of the first figure of lesson 1."""
     lesson = next(iter(reading.lessons().values()))
     first = ideas_of(lesson)[0]
-    reading.prepare(lesson, first.start, first.stop)
+    reading.prepare(lesson, first.start, first.stop)()

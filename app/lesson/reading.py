@@ -190,8 +190,12 @@ class Reading:
             self.close()
 
 
-def prepare(lesson: Lesson, start: int, stop: int) -> None:
-    """Compile and draw what the cells from `start` to `stop` show, on the calling thread. Those before only run."""
+def prepare(lesson: Lesson, start: int, stop: int) -> Callable[[], None]:
+    """Compile what the cells from `start` to `stop` show, on the calling thread. Those before only run.
+
+    Returns:
+        A call that waits until the figures are drawn. Make it outside of `background_work`: they wait for their turn.
+    """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     host = NotebookHost(lambda call: None, lesson=True)
     with use_host(host):
@@ -199,9 +203,13 @@ def prepare(lesson: Lesson, start: int, stop: int) -> None:
             shown = run(cell.source, namespace).shown if cell.code else None
             if index >= start and isinstance(shown, Output):
                 shown.prepare()
-                shown.settle()
-    for output in host.outputs:
-        output.close()
+
+    def settle():
+        for output in host.outputs:
+            output.settle()
+            output.close()
+
+    return settle
 
 
 def run(source: str, namespace: dict[str, Any]) -> Result:

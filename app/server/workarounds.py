@@ -18,8 +18,8 @@ class Workaround(NamedTuple):
         breaks: what breaks without the work-around.
         issue: upstream issue about this fault; "" if we know none.
         apply: patches the library for the whole server; None if each page or browser calls the work-around itself.
-        since: the first version with the fault, "" for all. Before it nothing is patched.
-        mended: the first version without the fault, "" if there is none. From it on nothing is patched.
+        since: the first version with the fault; "" if all have it.
+        mended: the first version without it; "" if there is none.
     """
 
     where: str

@@ -1,4 +1,4 @@
-"""The transport under a stage: play, step, reset, rewind and speed; in lecture mode play and two sliders."""
+"""The transport under a stage: play, step, reset, rewind and speed; in lecture mode play and a few knobs."""
 
 from __future__ import annotations
 

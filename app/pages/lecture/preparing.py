@@ -60,7 +60,8 @@ class Preparing:
                 break
             try:
                 with background_work(self._unwanted):
-                    prepare(place, build)
+                    settle = prepare(place, build)
+                settle()
             except Unwanted:
                 break
             except Exception as error:
@@ -73,8 +74,8 @@ class Preparing:
         self.tell = lambda: None
 
 
-def prepare(place: Place, build: Any) -> None:
-    """Compile what a stop needs, on the calling thread.
+def prepare(place: Place, build: Any) -> Callable[[], None]:
+    """Compile what a stop needs, on the calling thread. Return a call that waits for the rest.
 
     Args:
         place: where the stop leads.
@@ -83,6 +84,7 @@ def prepare(place: Place, build: Any) -> None:
     if place.page == "lessons":
         lesson = reading.lessons()[place.query["lesson"]]
         idea = ideas_of(lesson)[int(place.query["idea"]) - 1]
-        reading.prepare(lesson, idea.start, idea.stop)
-    elif hasattr(build, "prepare"):
+        return reading.prepare(lesson, idea.start, idea.stop)
+    if hasattr(build, "prepare"):
         build.prepare(place.query)
+    return lambda: None
