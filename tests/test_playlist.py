@@ -1,6 +1,7 @@
 """A lecture over several pages: its link, its stops, and what prepares them."""
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
@@ -119,6 +120,23 @@ def test_preparing_compiles_every_stop_and_says_what_failed(monkeypatch):
     made = Setup.from_query(specs.query, setup.plain)[0]
     spec = made.spec("svgd", capacity_of(made))
     assert start(spec, 0, {}) is None  # it is compiled
+
+
+def test_preparing_lets_figures_have_their_turn(monkeypatch):
+    inside, seen = [], []
+
+    @contextmanager
+    def at_work(unwanted):
+        inside.append(True)
+        yield
+        inside.pop()
+
+    monkeypatch.setattr(preparing, "background_work", at_work)
+    monkeypatch.setattr(preparing, "prepare", lambda place, build: seen.append(bool(inside)) or settle)
+    settle = lambda: seen.append(bool(inside))  # noqa: E731
+    job = Preparing(["wave.1"], PAGES, lambda: None)
+    wait(job)
+    assert seen == [True, False] and job.done == 1 and not job.failed
 
 
 def test_preparing_ends_when_it_is_cancelled(monkeypatch):
