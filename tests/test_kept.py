@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from steinlab.pages.samplers.page import Samplers
 from steinlab.pages.wave.setup import STEPS, WaveSetup
 from steinlab.pages.wave.trained import SHIPPED, extra, seen_before
 from steinlab.stage import kept
-from steinlab.stage.session import capacity_of
+from steinlab.stage.session import Session, capacity_of
 
 WANTED = list({one.key: one for one in keep.wanted()}.values())
 PAGES = [one for one in WANTED if one.steps]
@@ -62,6 +63,17 @@ def test_a_state_of_other_shapes_is_not_taken():
     here = compile(one.setup.spec(method, capacity_of(one.setup)), look=False, measure=False)
     other = compile(one.setup.spec(method, 2 * capacity_of(one.setup)), look=False, measure=False)
     assert int(picture.state_of(here).step) == one.steps and picture.state_of(other) is None
+
+
+def test_every_news_of_a_step_says_the_speed_too(monkeypatch):
+    """Each may come alone: two are one message only if the page is slow."""
+    monkeypatch.setattr(Session, "_compile", lambda session, capacity: None)
+    one, news = PAGES[0], []
+    session = Session(one.setup, Mock(), news.append, one.view)
+    session._start(one.setup, kept=kept.kept(one.key))
+    session.close()
+    steps = [each for each in news if "step" in each]
+    assert [each["step"] for each in steps][-1] == one.steps and all("steps_per_second" in each for each in steps)
 
 
 def test_the_wave_shows_its_shipped_bands_without_a_program():
