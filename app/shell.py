@@ -22,27 +22,13 @@ from steinlab.server.patches import stay_local
 from steinlab.server.streaming import FRAME_BUDGET
 from steinlab.server.visitors import VISITORS
 from steinlab.ui.browser import Browser
-from steinlab.ui.theme import TOKENS, mui
+from steinlab.ui.theme import TOKENS, TOOLBAR, mui
 
 log = logging.getLogger(__name__)
 
 FIRST = "index"  # of a bare address
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 FRAME = Path(__file__).with_name("frame.html")
-TOOLBAR = {
-    ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
-    ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
-    ".MuiLinearProgress-root": {"display": "none"},  # it stands still: see `detach_busy`
-    ".MuiToolbar-root a, .MuiToolbar-root .title *": {"color": "inherit !important"},
-    "@media (max-width: 600px)": {
-        ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
-            "minWidth": "0 !important",
-            "flexShrink": "1 !important",
-            "maxWidth": "calc(100vw - 236px)",
-        },
-        ".MuiToolbar-root .title": {"display": "none"},
-    },
-}
 
 
 def serve() -> None:

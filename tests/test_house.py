@@ -23,7 +23,7 @@ def test_the_core_imports_no_page_and_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-ROOMS = ["server", "ui", "stage", "lesson", "pages"]  # from the ground up; then the files of app itself
+ROOMS = ["server", "ui", "stage", "watching", "lesson", "pages"]  # from the ground up; then the files of app itself
 ROOT = Path(__file__).parents[1]
 
 

@@ -37,6 +37,21 @@ dragged. attract, repulse: the forces, and nothing else."""
 FONT = "Roboto, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 TYPE = {"axis": 13, "label": 14, "control": 15, "base": 16, "lesson": 18, "question": 20, "read_out": 28, "title": 30}
 SHRUNK = "translate(14px, -10px) scale(0.93)"
+TOOLBAR = {
+    ".MuiToolbar-root": {"minHeight": "52px !important", "color": "var(--mui-palette-text-primary)"},
+    ".MuiToolbar-root .title": {"fontSize": "1.15rem", "fontWeight": "700", "color": "inherit !important"},
+    ".MuiLinearProgress-root": {"display": "none"},  # it stands still: see `detach_busy`
+    ".MuiToolbar-root a, .MuiToolbar-root .title *": {"color": "inherit !important"},
+    "@media (max-width: 600px)": {
+        ".MuiToolbar-root .bk-panel-models-esm-ReactComponent": {
+            "minWidth": "0 !important",
+            "flexShrink": "1 !important",
+            "maxWidth": "calc(100vw - 236px)",
+        },
+        ".MuiToolbar-root .title": {"display": "none"},
+    },
+}
+"""Styles of a page's bar."""
 
 
 def mui(theme: str) -> dict:

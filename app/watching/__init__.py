@@ -1,0 +1,1 @@
+"""Watch the loop of another program: `steinlab.watch`."""
