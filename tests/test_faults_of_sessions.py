@@ -234,9 +234,7 @@ with set_curdoc(Document()), use_host(NotebookHost(lambda call: call())):
         made.begin()
         made.frame.get_root()
     chart = notebook.chart(lambda: hv.Curve([0, 1]))
-    while chart.drawing:
-        pass
-    assert len(chart.figure) == 1, chart.problem
+    assert chart.settle(200) == "" and len(chart.figure) == 1, chart.problem
     chart.get_root()
 large = "jax numpyro scipy pandas matplotlib holoviews bokeh panel_material_ui app stein_core".split()
 print(sorted(name for name in set(sys.modules) - before if name.split(".")[0] in large), flush=True)

@@ -56,7 +56,7 @@ def left_of(born: list) -> dict[str, list]:
 
 async def visited(query: str, born: list) -> None:
     """Open a page, leave it when it has begun, and wait until nothing is left of it."""
-    options = {"unused_session_lifetime_milliseconds": 100, "check_unused_sessions_milliseconds": 50}
+    options = {"unused_session_lifetime_milliseconds": 1000, "check_unused_sessions_milliseconds": 50}
 
     def serve():
         born.append(weakref.ref(pn.state.curdoc))

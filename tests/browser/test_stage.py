@@ -119,7 +119,7 @@ LECTURES = {
         5,
         "methods=ens",
     ),
-    "collapse": ("true", ".bk-Figure", [], 8, "methods=svgd"),
+    "collapse": ("true", ".bk-Figure", ["alpha", "particles"], 8, "methods=svgd"),
 }
 
 
