@@ -16,7 +16,7 @@ from steinlab.watching.feed import Feed
 from steinlab.watching.page import build
 
 GRACE = 30.0  # seconds after the loop, and after its last page was closed
-NICE = 5  # how much lower its priority is than the loop's
+NICE = 15  # how much lower its priority is than the loop's
 
 
 def main(address: str, port: str) -> None:

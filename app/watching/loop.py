@@ -139,7 +139,8 @@ class Watch:
             raise
         if not first:
             self._spent += (time.monotonic() - now - self._spent) / 8
-        self._next = now + max(1 / FRAMES, self._spent / SHARE)
+        pause = max(1 / FRAMES, self._spent / SHARE)
+        self._next = max(self._next, now - pause) + pause  # steps do not end when a frame is due: it makes up for that
 
     def _take(self, seen: tuple, now: float) -> None:
         """Hold what the loop shows, and wake the other thread."""

@@ -1,7 +1,8 @@
 """What `steinlab.watch` costs a loop: `python tests/bench/watch.py` (extra `test`).
 
 BlackJAX's SVGD with 200 particles on the banana. Seconds with and without `see` take turns. A ratio is one pair's; the
-median counts. Then the same with the page open in Chromium on the same machine, and the frames that it drew.
+median counts. Then the same with a client that takes each frame and draws nothing, as if the browser were on another
+machine, and with the page open in Chromium on this machine, which draws without a GPU.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,10 +23,27 @@ import steinlab
 from stein_core import Spec, target_of
 from stein_core.base.machine import device_name
 
-sys.path.append(str(Path(__file__).parents[1] / "browser"))
+BROWSER = Path(__file__).parents[1] / "browser"
+sys.path.append(str(BROWSER))
 from chromium import FLAGS, executable  # noqa: E402
 
 PARTICLES, SECONDS = 200, 1.0
+CLIENT = """
+import asyncio, os, sys, time
+sys.path.append(sys.argv[1])
+from visitors import Visitor
+
+os.nice(19)
+
+async def look():
+    visitor = Visitor(sys.argv[2].rstrip("/"))
+    await visitor.open()
+    began = time.monotonic()
+    await visitor.watch(began + float(sys.argv[3]))
+    print(len(visitor.pictures) / (time.monotonic() - began))
+
+asyncio.run(look())
+"""
 
 
 def measure(see, run, pairs: int) -> list[float]:
@@ -65,6 +84,11 @@ def main() -> None:
     with steinlab.watch(spec, show=False) as see, sync_playwright() as playwright:
         run(see)
         alone = measure(see, run, options.pairs)
+        script = [sys.executable, "-c", CLIENT, str(BROWSER), see.url, str(2 * options.pairs * SECONDS + 2)]
+        client = subprocess.Popen(script, stdout=subprocess.PIPE, text=True)
+        run(see)
+        elsewhere = measure(see, run, options.pairs)
+        half = float(client.communicate()[0])  # of the time `see` is not called
         browser = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto(see.url)
@@ -79,8 +103,10 @@ def main() -> None:
         "device": device_name(),
         "steps_per_second": round(rate, 1),
         "cost_without_a_page": round(1 - statistics.median(alone), 4),
+        "cost_with_a_page_elsewhere": round(1 - statistics.median(elsewhere), 4),
+        "frames_per_second_elsewhere": round(2 * half, 1),
         "cost_with_a_page_on_this_machine": round(1 - statistics.median(looked), 4),
-        "frames_per_second": round(frames, 1),
+        "frames_per_second_on_this_machine": round(frames, 1),
     }
     if options.json:
         print(json.dumps(rows))
