@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import jax
 import pytest
+from bokeh.server import session as sessions
+from bokeh.server.contexts import ApplicationContext
 from checks import COMPILE, TRACE, lazy
 
 import stein_core
@@ -14,6 +16,7 @@ from stein_core.base.machine import maps_used, single_thread_lapack
 from stein_core.contract.registry import Registry
 from stein_core.runs import cache as steppers, outputs
 from stein_core.sweep import batches
+from steinlab.server.workarounds import WORKAROUNDS
 
 BROWSER = "tests/browser/"
 
@@ -64,6 +67,16 @@ def forget_programs():
     outputs._drawer.cache_clear()
     jax.clear_caches()
     gc.collect()
+
+
+@pytest.fixture
+def on_the_loop(monkeypatch):
+    """Pages run on the event loop, as on our server: from 3.10 on Bokeh would take threads."""
+    (row,) = (one for one in WORKAROUNDS if one.where == "stay_on_the_loop")
+    if row.needed:
+        for owner, name in ((sessions, "_run_in_executor"), (ApplicationContext, "_can_initialize_document_in_worker")):
+            monkeypatch.setattr(owner, name, getattr(owner, name))  # to have it back
+        row.apply()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from steinlab.stage.worker import Worker  # noqa: E402
 
 
 @pytest.fixture
-def born(monkeypatch):
+def born(monkeypatch, on_the_loop):
     """Weak references to what is made of a page from now on, on a server with the work-arounds that free it."""
     known = []
     for kind in (shell.Shell, Worker):

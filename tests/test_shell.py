@@ -14,6 +14,8 @@ from tornado.ioloop import IOLoop
 
 from steinlab import shell
 
+pytestmark = pytest.mark.usefixtures("on_the_loop")
+
 
 @pytest.mark.parametrize("part", ["build", "Shell.make"])
 def test_a_failure_at_start_gives_a_message_instead_of_a_blank_page(monkeypatch, part):
