@@ -27,6 +27,7 @@ from steinlab.ui.theme import TOKENS, TOOLBAR, mui
 log = logging.getLogger(__name__)
 
 FIRST = "index"  # of a bare address
+ANSWERED = 0.01  # seconds until the page is built: by then Bokeh has answered with the frame
 UNNAMED = "particles"  # of a link that names no page: its fields are a run's
 FRAME = Path(__file__).with_name("frame.html")
 
@@ -58,7 +59,7 @@ def build() -> pmui.Page | pmui.Alert:
     query = {name: values[0].decode(errors="replace") for name, values in pn.state.session_args.items()}
     shell = Shell(query)
     forget_page(pn.state.curdoc, shell)
-    shell.later(shell.begin)
+    Context().run(IOLoop.current().call_later, ANSWERED, shell.later, shell.begin)  # this context refers to the page
     return shell.frame
 
 

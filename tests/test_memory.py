@@ -13,6 +13,7 @@ from bokeh.model import Model
 from checks import finished
 from panel.io import document as io_document
 from panel.io.server import get_server
+from panel.reactive import Reactive
 from panel.viewable import Viewable
 from tornado.ioloop import IOLoop
 
@@ -20,8 +21,10 @@ sys.path.append(str(Path(__file__).with_name("browser")))
 from visitors import Visitor  # noqa: E402
 
 from steinlab import notebook, shell  # noqa: E402, F401  (the server imports it before the first visitor)
-from steinlab.server import memory, patches  # noqa: E402
+from steinlab.server import memory, patches, workarounds  # noqa: E402
 from steinlab.stage.worker import Worker  # noqa: E402
+
+ROWS = {row.where: row for row in workarounds.WORKAROUNDS}
 
 
 @pytest.fixture
@@ -42,6 +45,9 @@ def born(monkeypatch, on_the_loop):
     monkeypatch.setattr(io_document, "_garbage_collect", io_document._garbage_collect)
     patches.destroy_callbacks()
     patches.search_nothing()
+    if ROWS["destroy_style_sheets"].needed:
+        monkeypatch.setattr(Reactive, "_resolve_stylesheets", patches._resolve)
+        patches.destroy_style_sheets()
     gc.collect()
     gc.disable()
     yield known

@@ -1,6 +1,7 @@
 """The frame around the pages, from the visit to the first page."""
 
 import asyncio
+import time
 
 import panel as pn
 import pytest
@@ -45,7 +46,11 @@ def test_a_page_is_answered_before_it_is_built(monkeypatch):
     async def asked() -> str:
         server = get_server({"app": shell.serve}, port=0, start=True, loop=IOLoop.current())
         try:
-            return (await AsyncHTTPClient().fetch(f"http://localhost:{server.port}/app?page=wave")).body.decode()
+            answer = await AsyncHTTPClient().fetch(f"http://localhost:{server.port}/app?page=wave")
+            end = time.monotonic() + 30
+            while len(heard) < 2 and time.monotonic() < end:
+                await asyncio.sleep(0.01)
+            return answer.body.decode()
         finally:
             server.stop()
 

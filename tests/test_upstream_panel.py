@@ -26,14 +26,14 @@ from panel.io.callbacks import PeriodicCallback
 from panel.io.document import _destroy_document, dispatch_tornado
 from panel.io.server import ComponentResourceHandler
 from panel.io.state import set_curdoc
-from panel.reactive import Syncable
+from panel.reactive import Reactive, Syncable
 from panel.util import parse_query
 from pyviz_comms import Comm
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from steinlab.notebook import stay_offline
-from steinlab.server import patches
+from steinlab.server import patches, workarounds
 from steinlab.server.loop import Unbusy, unscheduled
 from steinlab.server.memory import detach_busy, forget_page
 from steinlab.server.patches import (
@@ -45,6 +45,8 @@ from steinlab.server.patches import (
     stay_local,
 )  # fmt: skip
 from steinlab.ui.upload import Upload
+
+ROWS = {row.where: row for row in workarounds.WORKAROUNDS}
 
 
 def test_panel_imports_any_module_that_a_visitor_names(monkeypatch, tmp_path):
@@ -178,6 +180,41 @@ def alive(mend) -> bool:
     del page
     gc.collect()
     return left() is not None
+
+
+def sheets_left(monkeypatch) -> int:
+    """How many style sheets a component has made and left to the collector."""
+    made = []
+    usual = ImportedStyleSheet.__init__
+    monkeypatch.setattr(
+        ImportedStyleSheet, "__init__", lambda self, *a, **k: (usual(self, *a, **k), made.append(weakref.ref(self)))[0]
+    )
+    gc.disable()
+    try:
+        page = pn.Column(*(pn.pane.HTML(str(i)) for i in range(10)))
+        document = Document()
+        with set_curdoc(document):
+            root = page.get_root(document)
+        shown = set(root.select({"type": ImportedStyleSheet}))
+        return sum(one() is not None and one() not in shown for one in made)
+    finally:
+        gc.enable()
+
+
+def test_panel_leaves_style_sheets_to_the_collector(monkeypatch):
+    """Report: from 1.10 on a page makes a style sheet for each component instead of one for all.
+
+    `ImportedStyleSheet`s of `Syncable._process_param_change` are replaced by those of the page in
+    `_resolve_stylesheets`; each refers to itself, so that only the garbage collector frees it. In a page of ten HTML
+    panes there are ten. Expected: none, as up to 1.9.
+    """
+    left = sheets_left(monkeypatch)
+    needed = ROWS["destroy_style_sheets"].needed
+    assert (left > 5) == needed, "steinlab.server.patches.destroy_style_sheets"
+    if needed:
+        monkeypatch.setattr(Reactive, "_resolve_stylesheets", patches._resolve)
+        patches.destroy_style_sheets()
+        assert sheets_left(monkeypatch) < 5
 
 
 def test_a_page_stays_subscribed_to_busy_for_ever():

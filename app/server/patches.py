@@ -17,6 +17,7 @@ from bokeh.core.serialization import Serializer
 from bokeh.document.json import PatchJson
 from bokeh.io import doc as current
 from bokeh.model import Model
+from bokeh.models import ImportedStyleSheet
 from bokeh.protocol.messages.error import error as ErrorMessage
 from bokeh.protocol.messages.patch_doc import patch_doc
 from bokeh.server import session as sessions
@@ -25,14 +26,14 @@ from bokeh.server.views.ws import WSHandler
 from bokeh.util.warnings import BokehUserWarning
 from panel.io import document as io_document, handlers, location
 from panel.io.server import ComponentResourceHandler
-from panel.reactive import Syncable
+from panel.reactive import Reactive, Syncable
 from tornado.web import HTTPError, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
 _open, _on_message, _on_close = WSHandler.open, WSHandler.on_message, WSHandler.on_close
 _create_error, _create_patch = ErrorMessage.create.__func__, patch_doc.create.__func__
 _parse_url_path = ComponentResourceHandler.parse_url_path
-_destroy = Model.destroy
+_destroy, _resolve = Model.destroy, getattr(Reactive, "_resolve_stylesheets", None)
 _validate_absolute_path = StaticFileHandler.validate_absolute_path
 
 
@@ -186,6 +187,20 @@ def destroy_callbacks() -> None:
             kept.clear()
 
     Model.destroy = destroy
+
+
+def destroy_style_sheets() -> None:
+    """Destroy the style sheets that Panel makes for a component and then replaces by those that the page has."""
+
+    def _resolve_stylesheets(self, properties, doc):
+        made = properties.get("stylesheets", ())
+        _resolve(self, properties, doc)
+        used = {id(one) for one in properties.get("stylesheets", ())}
+        for one in made:
+            if isinstance(one, ImportedStyleSheet) and one.document is None and id(one) not in used:
+                one.destroy()
+
+    Reactive._resolve_stylesheets = _resolve_stylesheets
 
 
 def leave_links_alone() -> None:

@@ -117,6 +117,13 @@ WORKAROUNDS = (
         "frees it.",
     ),
     _here(
+        patches.destroy_style_sheets,
+        "panel 1.10.0",
+        "Panel makes style sheets for each component and drops them: 430 objects of a page that only a full garbage "
+        "collection frees.",
+        since="1.10",
+    ),
+    _here(
         patches.expect_null_bytes, "tornado 6.6.1", "A file name with a null byte gives a traceback instead of a 404."
     ),
     _here(
