@@ -16,6 +16,7 @@ import panel_material_ui as pmui
 import param
 import pytest
 from bokeh.document import Document
+from bokeh.model import Model
 from bokeh.models import ImportedStyleSheet
 from checks import finished, session_of
 from packaging.version import Version
@@ -214,6 +215,8 @@ def test_panel_leaves_style_sheets_to_the_collector(monkeypatch):
     if needed:
         monkeypatch.setattr(Reactive, "_resolve_stylesheets", patches._resolve)
         patches.destroy_style_sheets()
+        monkeypatch.setattr(Model, "destroy", patches._destroy)
+        patches.destroy_callbacks()
         assert sheets_left(monkeypatch) < 5
 
 
