@@ -1,5 +1,11 @@
 """Posteriors of other tools: the same model gives the same density, coordinates and verdict."""
 
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,3 +175,49 @@ def test_a_program_of_stan_has_the_verdict_of_the_same_model_in_numpyro():
     one, two = map(diagnose, made)
     assert one.verdict == two.verdict
     np.testing.assert_allclose(made[0].draws.std(axis=0), made[1].draws.std(axis=0), rtol=1e-3)
+
+
+def eight_schools_in_stan():
+    """Return posteriordb's program with its data, or skip. STEINLAB_STAN_MODEL names the compiled program. Without it,
+    BRIDGESTAN must name the source of BridgeStan, with Stan's, and there must be a compiler."""
+    bridgestan = pytest.importorskip("bridgestan", reason="BridgeStan is not installed")
+    name = "eight_schools-eight_schools_noncentered"
+    folder = Path(os.environ.get("STEIN_DATA", "nowhere")) / "posteriordb"
+    if not (folder / f"{name}.npz").exists():
+        pytest.skip("STEIN_DATA names no folder with posteriordb")
+    program = os.environ.get("STEINLAB_STAN_MODEL")
+    if not program and not ("BRIDGESTAN" in os.environ and shutil.which("g++") and shutil.which("make")):
+        pytest.skip("no source of Stan (BRIDGESTAN), or no compiler (g++ and make)")
+    if not program:
+        program = Path(tempfile.mkdtemp(prefix="steinlab-stan-")) / "eight.stan"
+        shutil.copy(folder / f"{name}.stan.txt", program)
+    known = np.load(folder / f"{name}.npz", allow_pickle=False)
+    data = {key.removeprefix("data_"): known[key].tolist() for key in known if key.startswith("data_")}
+    return bridgestan.StanModel(str(program), data=json.dumps(data)), known
+
+
+@pytest.mark.long
+def test_a_compiled_program_of_stan_is_the_same_posterior_as_in_numpyro():
+    """On 27 November 2026 with BridgeStan 2.7, Stan 2.35 and g++: log densities within 1e-14, slopes within 1e-15."""
+    posterior, known = eight_schools_in_stan()
+
+    def same():
+        z = numpyro.sample("theta_trans", dist.Normal(0, 1).expand([8]).to_event(1))
+        mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfCauchy(5))
+        numpyro.sample("y", dist.Normal(z * tau + mu, known["data_sigma"]), obs=known["data_y"])
+
+    one = from_stan(posterior)
+    with jax.enable_x64():
+        other = from_numpyro(same)
+    place = [one.coordinates.index(name) for name in other.coordinates]
+    theta = np.random.default_rng(0).normal(size=(6, 10))
+    (here, slopes), (there, others) = log_densities(one, theta), log_densities(other, theta[:, place])
+    assert np.ptp(here - there) < 1e-10
+    np.testing.assert_allclose(slopes[:, place], others, rtol=1e-10)
+    made = [fit(target, progress=False) for target in (one, other)]
+    first, second = map(diagnose, made)
+    assert first.verdict == second.verdict and first.ok
+    for name in ("mu", "tau"):
+        mean, sd = (known[key][known["names"].tolist().index(name)] for key in ("mean", "sd"))
+        for each in made:
+            assert abs(each.values[name].mean() - mean) < 0.15 * sd and 0.85 < each.values[name].std() / sd < 1.15

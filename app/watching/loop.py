@@ -253,7 +253,7 @@ class Watch:
         if getattr(shell, "kernel", None) is not None and self._show is not False:
             from IPython.display import IFrame, display
 
-            display(IFrame(self.url, "100%", 640))
+            display(IFrame(self.url, "100%", 720))
             return
         print(f"Watch at {self.url}", flush=True)
         screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
