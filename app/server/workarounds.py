@@ -196,6 +196,11 @@ WORKAROUNDS = (
         "panel 1.9.4",
         "An HTML pane that turns visible before it has been drawn has no container yet, and Panel throws.",
     ),
+    Workaround(
+        "app/ui/guard_loading.js",
+        "bokeh 3.10.2",
+        "A hidden widget that is laid out while MathJax loads is never finished. The page stays under its sheet.",
+    ),
 )
 
 

@@ -38,6 +38,7 @@ class Browser(CheckedMessages, JSComponent):
             "drop_stale_writes.js",
             "guard_layout.js",
             "guard_hidden.js",
+            "guard_loading.js",
             "browser.js",
         )
     )

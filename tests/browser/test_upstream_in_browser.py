@@ -122,3 +122,27 @@ def test_an_html_pane_may_turn_visible_before_it_is_drawn(open_tab, mended):
     if not mended:
         without(tab, "undrawn")
     assert tab.page.evaluate(UNDRAWN) == ("fine" if mended else "throws")
+
+
+UNFINISHED = """async () => {
+  const {build_view} = Bokeh.require("core/build_views"), Model = Bokeh.Models.get("panel.models.markup.HTML");
+  const view = await build_view(new Model({text: "no formula"}), {parent: null});
+  view._has_finished = true;
+  Object.defineProperty(view, "provider", {value: {status: "loading"}});
+  view._after_layout();
+  return view._has_finished;
+}"""
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_widget_that_is_laid_out_while_mathjax_loads_stays_finished(open_tab, mended):
+    """app/ui/guard_loading.js
+
+    Report: `WidgetView._after_layout` takes `_has_finished` back while MathJax loads, and nothing gives it back to a
+    widget without formulas that is not laid out again, for example a hidden one. The document is then never idle. Put
+    an HTML pane into a column, hide the column, and add the pane in the moment in which MathJax loads.
+    """
+    tab = open_tab(SMALL)
+    if not mended:
+        without(tab, "stays_finished")
+    assert tab.page.evaluate(UNFINISHED) is mended
