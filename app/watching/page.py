@@ -17,6 +17,7 @@ from steinlab.server.patches import stay_local
 from steinlab.server.streaming import Streamer
 from steinlab.stage.stage import Stage
 from steinlab.stage.wire import pack
+from steinlab.ui.browser import Browser
 from steinlab.ui.theme import TOOLBAR, mui
 from steinlab.watching.feed import Feed
 from steinlab.watching.picture import SHOWN, background_of, card_of, panel_of
@@ -79,7 +80,8 @@ class Watched:
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
         row = pn.FlexBox(self.play, self.rewind, *self.choices, align_items="center", sizing_mode="stretch_width")
         foot = pn.FlexBox(png, svg, table, self.reading, align_items="center", sizing_mode="stretch_width")
-        self.column = pmui.Column(self.stage, row, foot, sizing_mode="stretch_width", margin=(4, 12))
+        mends = Browser(lambda message: None)  # the scripts that mend Bokeh's faults come with it
+        self.column = pmui.Column(mends, self.stage, row, foot, sizing_mode="stretch_width", margin=(4, 12))
         with unscheduled(pn.state.curdoc):
             self.stage.status = "waiting for the first step"
             if "background" in feed.about:
