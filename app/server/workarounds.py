@@ -193,7 +193,7 @@ WORKAROUNDS = (
     ),
     Workaround(
         "app/ui/guard_hidden.js",
-        "panel 1.9.4",
+        "panel 1.10.0",
         "An HTML pane that turns visible before it has been drawn has no container yet, and Panel throws.",
     ),
     Workaround(
