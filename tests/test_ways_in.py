@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -85,6 +87,19 @@ def test_the_verdict_of_a_fit_does_not_depend_on_the_tool(pm):
     assert diagnose(one).verdict == diagnose(other).verdict
     np.testing.assert_allclose(one.draws.mean(axis=0), other.draws.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(one.draws.std(axis=0), other.draws.std(axis=0), rtol=1e-4)
+
+
+def test_pymc_leaves_the_precision_of_the_process_as_it_was():
+    pytest.importorskip("pymc", reason="PyMC is not installed")
+    script = """
+import jax, pymc
+from stein_core import from_pymc
+with pymc.Model() as model:
+    pymc.Normal("y", pymc.Normal("a"), 1.0, observed=0.5)
+from_pymc(model)
+print(jax.config.jax_enable_x64)"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_what_cannot_be_taken_is_named(pm):

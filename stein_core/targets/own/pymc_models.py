@@ -34,12 +34,15 @@ def from_pymc(model, seed: int = 0) -> Target:
         ValueError: PyMC is not installed; another type; no free variable; one that is discrete; mini-batches; or a
             density that is finite at no point that was tried.
     """
+    precise = jax.config.jax_enable_x64
     try:
         from pymc import Model
         from pymc.sampling.jax import get_jaxified_graph
         from pytensor.graph.replace import graph_replace
     except ImportError as error:
         raise ValueError(f"from_pymc needs PyMC ({short(error)}): pip install 'steinlab[pymc]'.") from None
+    finally:
+        jax.config.update("jax_enable_x64", precise)  # the import turns float64 on for the whole process
     if not isinstance(model, Model):
         raise ValueError(f"model = {short(model)} is a {type(model).__name__}; allowed: a pymc.Model.")
     free = sorted(model.free_RVs, key=lambda one: one.name)
