@@ -43,6 +43,11 @@ def from_pymc(model, seed: int = 0) -> Target:
         raise ValueError(f"from_pymc needs PyMC ({short(error)}): pip install 'steinlab[pymc]'.") from None
     finally:
         jax.config.update("jax_enable_x64", precise)  # the import turns float64 on for the whole process
+
+    def jaxified(*arguments, **named):
+        with jax.enable_x64():  # the data of the graph become arrays
+            return get_jaxified_graph(*arguments, **named)
+
     if not isinstance(model, Model):
         raise ValueError(f"model = {short(model)} is a {type(model).__name__}; allowed: a pymc.Model.")
     free = sorted(model.free_RVs, key=lambda one: one.name)
@@ -62,7 +67,7 @@ def from_pymc(model, seed: int = 0) -> Target:
     def made(inputs: list, outputs: list) -> Callable[..., list]:
         """Return outputs of the model as a function of inputs, in JAX."""
         try:
-            found = get_jaxified_graph(inputs=inputs, outputs=outputs)
+            found = jaxified(inputs=inputs, outputs=outputs)
         except ValueError as error:  # what PyMC says of `Minibatch`
             raise ValueError(
                 f"the model cannot be a fixed function: {short(error)}; allowed: all data at once."
