@@ -96,7 +96,8 @@ import jax, pymc
 from stein_core import from_pymc
 with pymc.Model() as model:
     pymc.Normal("y", pymc.Normal("a"), 1.0, observed=0.5)
-from_pymc(model)
+with jax.enable_x64():
+    from_pymc(model)
 print(jax.config.jax_enable_x64)"""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

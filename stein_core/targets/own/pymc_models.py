@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -34,20 +35,11 @@ def from_pymc(model, seed: int = 0) -> Target:
         ValueError: PyMC is not installed; another type; no free variable; one that is discrete; mini-batches; or a
             density that is finite at no point that was tried.
     """
-    precise = jax.config.jax_enable_x64
     try:
-        from pymc import Model
-        from pymc.sampling.jax import get_jaxified_graph
-        from pytensor.graph.replace import graph_replace
+        with ThreadPoolExecutor(1) as pool:
+            Model, get_jaxified_graph, graph_replace = pool.submit(pymc_parts).result()
     except ImportError as error:
         raise ValueError(f"from_pymc needs PyMC ({short(error)}): pip install 'steinlab[pymc]'.") from None
-    finally:
-        jax.config.update("jax_enable_x64", precise)  # the import turns float64 on for the whole process
-
-    def jaxified(*arguments, **named):
-        with jax.enable_x64():  # the data of the graph become arrays
-            return get_jaxified_graph(*arguments, **named)
-
     if not isinstance(model, Model):
         raise ValueError(f"model = {short(model)} is a {type(model).__name__}; allowed: a pymc.Model.")
     free = sorted(model.free_RVs, key=lambda one: one.name)
@@ -67,7 +59,8 @@ def from_pymc(model, seed: int = 0) -> Target:
     def made(inputs: list, outputs: list) -> Callable[..., list]:
         """Return outputs of the model as a function of inputs, in JAX."""
         try:
-            found = jaxified(inputs=inputs, outputs=outputs)
+            with jax.enable_x64():  # the data of the graph become arrays
+                found = get_jaxified_graph(inputs=inputs, outputs=outputs)
         except ValueError as error:  # what PyMC says of `Minibatch`
             raise ValueError(
                 f"the model cannot be a fixed function: {short(error)}; allowed: all data at once."
@@ -113,6 +106,21 @@ def from_pymc(model, seed: int = 0) -> Target:
         coordinates=names,
         name=model.name or "PyMC model",
     )
+
+
+def pymc_parts() -> tuple:
+    """Import what is needed of PyMC, and leave the precision of the process as it was: PyTensor turns float64 on.
+
+    Call it on a thread of its own: on the caller's, `jax.enable_x64()` may hide the value of the process.
+    """
+    precise = jax.config.jax_enable_x64
+    try:
+        from pymc import Model
+        from pymc.sampling.jax import get_jaxified_graph
+        from pytensor.graph.replace import graph_replace
+    finally:
+        jax.config.update("jax_enable_x64", precise)
+    return Model, get_jaxified_graph, graph_replace
 
 
 def prefix(by: Any) -> str:
