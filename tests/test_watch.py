@@ -20,11 +20,13 @@ from checks import until
 import steinlab
 from stein_core import Spec, from_numpyro
 from stein_core.targets.own.numpyro_models import ModelWarning
-from steinlab.watching import loop
+from steinlab.watching import loop, opening
 from steinlab.watching.feed import Feed
+from steinlab.watching.page import Watched
 from steinlab.watching.picture import READ_OUTS, panel_of
 from steinlab.watching.pipe import get, put
 from steinlab.watching.recording import MOST_BYTES, MOST_FRAMES, Recording, Seen
+from steinlab.watching.still import GHOSTS
 
 
 class Silent:
@@ -113,7 +115,7 @@ def test_every_frame_of_a_slow_loop_is_recorded_and_sent(silent, tmp_path):
     with np.load(tmp_path / "run.npz") as read:
         assert (read["particles"] == kept["particles"]).all()
     (about, ghosts), *frames, (ended, _) = heard(see)
-    assert about["title"] == "banana" and about["dim"] == 2 and len(ghosts) == 2 * loop.GHOSTS
+    assert about["title"] == "banana" and about["dim"] == 2 and len(ghosts) == 2 * GHOSTS
     assert about["variance"] == pytest.approx(1.75, rel=0.01) and about["background"]["contours"]
     assert [head["step"] for head, _ in frames] == [1, 2, 3, 4, 5, 5] and ended == {"ended": ""}
     assert np.allclose(frames[-1][1].reshape(30, 2), x)
@@ -143,6 +145,14 @@ def test_a_panel_has_the_moments_of_the_coordinates_that_it_draws():
     guides = panel_of(Seen(7, 0.0, x, np.full_like(x, 2)), (0, 1), None)
     assert guides.metrics[0] == pytest.approx(np.mean(x.var(axis=0)) + 4) and guides.rows[:, 2].tolist() == [2] * 50
     assert len(panel_of(Seen(0, 0.0, np.zeros((9000, 1), np.float32)), (0, 1), None).rows) == 4096
+
+
+def test_the_arrows_stop_at_the_first_and_at_the_last_frame():
+    frames = tuple(Seen(step, 0.0, np.zeros((1, 1))) for step in range(3))
+    page = SimpleNamespace(feed=SimpleNamespace(recording=SimpleNamespace(frames=frames)), show=Mock(), read=Mock())
+    for index, step in ((-1, 0), (1, 1), (3, 2)):
+        Watched.go(page, index)
+        assert page.at.step == step and page.show.call_args.args == (page.at,) and not page.replaying
 
 
 def test_the_stein_trace_is_that_of_the_formula(silent):
@@ -274,7 +284,7 @@ def test_a_notebook_shows_the_page_within_itself(silent, monkeypatch, capsys):
 
 def test_a_browser_opens_if_there_is_a_screen(silent, monkeypatch):
     opened = []
-    monkeypatch.setattr(loop.webbrowser, "open", opened.append)
+    monkeypatch.setattr(opening.webbrowser, "open", opened.append)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with steinlab.watch():

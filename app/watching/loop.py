@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 import warnings
-import webbrowser
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,16 +25,16 @@ from stein_core import Spec, Target, target_of
 from stein_core.base.errors import short
 from stein_core.base.samples import stein_traces
 from stein_core.targets.own.density import in_precision_of
+from steinlab.watching.opening import open_page
 from steinlab.watching.pipe import put
 from steinlab.watching.recording import Recording, Seen
+from steinlab.watching.still import about_of, ghosts_of
 
 FRAMES = 60.0  # a second
 SHARE = 0.03  # of the loop's time that taking frames may cost
 TRACE_EVERY, TRACE_SHARE = 0.5, 0.02  # seconds between two Stein traces, and of the time that they may take
 AHEAD = 64  # frames that may wait for their computation
 PATIENCE = 60.0  # seconds until the page must answer
-GHOSTS = 150  # exact draws behind the particles
-COLOUR = ("#7A3E9D", "#C79BE3")  # of the particles, on a light page and on a dark one
 
 
 def watch(
@@ -193,7 +192,7 @@ class Watch:
             env={**os.environ, "JAX_PLATFORMS": "cpu"},
         )  # fmt: skip
         try:
-            put(self._process.stdin, self._about(), self._ghosts())
+            put(self._process.stdin, about_of(self._spec, self._target, self._title), ghosts_of(self._target))
             self.url = self._answered()
         except BaseException:
             self._process.kill()
@@ -201,7 +200,7 @@ class Watch:
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._feed, name="watch", daemon=True)
         self._thread.start()
-        self._open()
+        open_page(self.url, self._show)
         return self
 
     def __exit__(self, kind, error, trace) -> None:
@@ -246,49 +245,6 @@ class Watch:
             raise RuntimeError(f"The page of `watch` could not start at {where}: {short(said[-1])}.")
         host = "127.0.0.1" if self._address in ("0.0.0.0", "::") else self._address
         return f"http://{host}:{json.loads(line)['port']}/"
-
-    def _open(self) -> None:
-        """Show the page in Jupyter, else in a browser if there is a screen, and print its address."""
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if getattr(shell, "kernel", None) is not None and self._show is not False:
-            from IPython.display import IFrame, display
-
-            display(IFrame(self.url, "100%", 720))
-            return
-        print(f"Watch at {self.url}", flush=True)
-        screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-        if self._show or self._show is None and screen:
-            webbrowser.open(self.url)
-
-    # ---- what stands still
-
-    def _about(self) -> dict[str, Any]:
-        """Return what the page knows before the first frame."""
-        said = {"title": self._title, "accent": COLOUR}
-        if self._target is None:
-            return said
-        from steinlab.stage.scene import density_of
-
-        target, truth = self._target, self._target.truth
-        x0, x1, y0, y1 = target.extent
-        center, scale = np.asarray(target.start.center, float), np.asarray(target.start.scale, float)
-        spans = [[float(at - 4.5 * wide), float(at + 4.5 * wide)] for at, wide in zip(center, scale)]
-        spans[:2] = [[x0, x1], [y0, y1]][: target.dim]
-        variance = None if truth.variance is None else float(np.mean(truth.variance))
-        background = {**density_of(self._spec), "draws": None}
-        return {
-            **said,
-            "coordinates": list(target.coordinates),
-            "spans": spans,
-            "background": background,
-            "variance": variance,
-            "dim": target.dim,
-        }
-
-    def _ghosts(self) -> np.ndarray:
-        if self._target is None or self._target.truth.sample is None:
-            return np.empty((0, 0))
-        return np.asarray(self._target.truth.sample(jax.random.key(0), GHOSTS))
 
     # ---- the other thread
 

@@ -117,7 +117,7 @@ class Watched:
         """Show an earlier frame, and stay there."""
         frames = self.feed.recording.frames
         if frames:
-            self.at, self.replaying = frames[min(index, len(frames) - 1)], False
+            self.at, self.replaying = frames[min(max(index, 0), len(frames) - 1)], False
             self.show(self.at)
             self.read()
 
