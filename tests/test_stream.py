@@ -292,7 +292,9 @@ def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_
             document.hold()  # as Panel does while it changes something
             with ThreadPoolExecutor(1) as other:
                 other.submit(lambda: [later(partial(hear, what)) for what in range(3)])
-            await asyncio.sleep(0.1)
+            end = time.monotonic() + 30
+            while (len(heard) < 3 or "Traceback" not in caplog.text) and time.monotonic() < end:
+                await asyncio.sleep(0.01)
             assert heard == [(what, True, True) for what in range(3)]
             assert caplog.text.count("Traceback") == 1 and "no such thing" in caplog.text
             later(partial(hear, 3))  # on its way
