@@ -110,14 +110,14 @@ def test_every_frame_of_a_slow_loop_is_recorded_and_sent(silent, tmp_path):
             see(x)
             settled(see, step)
     kept = see.recording
-    assert kept["step"].tolist() == [1, 2, 3, 4, 5, 5]  # the last one is sent again at the end
-    assert np.allclose(np.diff(kept["particles"][:5], axis=0), 1) and np.allclose(kept["particles"][-1], x)
+    assert kept["step"].tolist() == [1, 2, 3, 4, 5]
+    assert np.allclose(np.diff(kept["particles"], axis=0), 1) and np.allclose(kept["particles"][-1], x)
     with np.load(tmp_path / "run.npz") as read:
         assert (read["particles"] == kept["particles"]).all()
     (about, ghosts), *frames, (ended, _) = heard(see)
     assert about["title"] == "banana" and about["dim"] == 2 and len(ghosts) == 2 * GHOSTS
     assert about["variance"] == pytest.approx(1.75, rel=0.01) and about["background"]["contours"]
-    assert [head["step"] for head, _ in frames] == [1, 2, 3, 4, 5, 5] and ended == {"ended": ""}
+    assert [head["step"] for head, _ in frames] == [1, 2, 3, 4, 5] and ended == {"ended": ""}
     assert np.allclose(frames[-1][1].reshape(30, 2), x)
 
 
@@ -387,6 +387,21 @@ def listening(port):
                 if state == "0A" and int(address.rpartition(":")[2], 16) == port:
                     found.add(address.rpartition(":")[0])
     return found
+
+
+def test_a_page_that_ends_before_it_listens_says_why(monkeypatch):
+    usual = loop.subprocess.Popen
+    script = [sys.executable, "-c", "raise SystemExit('no such module')"]
+
+    def ends(command, **named):
+        process = usual(script, **named)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(loop.subprocess, "Popen", ends)
+    with pytest.raises(RuntimeError, match="could not start at 127.0.0.1, port 0: .*no such module"):
+        with steinlab.watch("banana"):
+            pass
 
 
 def test_a_page_that_cannot_start_says_why():

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,9 @@ class Watch:
             env={**os.environ, "JAX_PLATFORMS": "cpu"},
         )  # fmt: skip
         try:
-            put(self._process.stdin, about_of(self._spec, self._target, self._title), ghosts_of(self._target))
+            about, ghosts = about_of(self._spec, self._target, self._title), ghosts_of(self._target)
+            with suppress(BrokenPipeError):  # it has failed, and has said why
+                put(self._process.stdin, about, ghosts)
             self.url = self._answered()
         except BaseException:
             self._process.kill()
@@ -219,10 +222,8 @@ class Watch:
         if self._thread.is_alive():  # the page takes nothing more
             self.close()
         self._tell({"ended": said})
-        try:
+        with suppress(OSError):  # it has ended
             self._process.stdin.close()
-        except OSError:  # it has ended
-            pass
         self.url = ""
         if self._record is not None and self._kept is not None:
             self._kept.save(str(self._record))
@@ -259,6 +260,8 @@ class Watch:
                 while self._waiting and is_ready(self._waiting[0][2]):
                     seen = self._waiting.popleft()
             step, seconds, values, scales = seen
+            if self._kept.frames and self._kept.frames[-1].step == step:
+                continue  # the last frame, which was there already
             try:
                 values = np.asarray(values, np.float32).reshape(len(values), -1)
                 scales = None if scales is None else np.asarray(scales, np.float32).reshape(values.shape)
