@@ -325,7 +325,9 @@ def test_a_function_is_called_only_when_a_frame_is_due(silent, monkeypatch):
         began = time.monotonic()
         while time.monotonic() < began + 0.5:
             see(lambda: called.append(1) or np.zeros((3, 2)))
-    assert see._step > 1000 and 2 <= len(called) <= 12
+        took = time.monotonic() - began
+    # One at the start, one at the end, and one that may be made up for.
+    assert see._step > 5 * len(called) and 2 <= len(called) <= 20 * took + 3
 
 
 def test_frames_are_rarer_if_they_are_dear(silent, monkeypatch):
