@@ -14,6 +14,7 @@ from steinlab.pages.location import Location
 from steinlab.pages.notation import Notation
 from steinlab.pages.particles import Particles
 from steinlab.pages.posterior.page import PosteriorPage
+from steinlab.pages.remedy.page import Remedy
 from steinlab.pages.samplers.page import Samplers
 from steinlab.pages.start import Index
 from steinlab.pages.wave.page import WavePage
@@ -83,6 +84,11 @@ PAGES = {  # key in the link -> Entry
         "Variance collapse",
         Collapse,
         "See how much variance each method keeps as the dimension grows, with exact laws through the points.",
+    ),
+    "remedy": Entry(
+        "Which remedy",
+        Remedy,
+        "Change SVGD in one place after the other, and see which change keeps the variance and what it costs.",
     ),
     "wave": Entry(
         "1-D wave",

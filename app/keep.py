@@ -14,9 +14,8 @@ from urllib.parse import parse_qsl
 import jax
 import numpy as np
 
-from stein_core import Frame, compile, keep_compiled
+from stein_core import compile, keep_compiled
 from stein_core.cli.commands import versions
-from stein_core.contract.spec import Options
 from stein_core.sweep.keys import canonical
 from steinlab.lesson import stand_in
 from steinlab.lesson.chart import Chart
@@ -27,35 +26,35 @@ from steinlab.lesson.reading import Lesson, Result, lessons, run, stands_alone
 from steinlab.notebook import stage
 from steinlab.pages.location import Location
 from steinlab.pages.particles import Particles
+from steinlab.pages.remedy.page import Remedy
 from steinlab.pages.samplers.page import Samplers
-from steinlab.pages.samplers.view import Seen, seen
 from steinlab.stage import kept
 from steinlab.stage.contract import View
+from steinlab.stage.numbered import Numbered
 from steinlab.stage.run import Run
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.session import capacity_of
 from steinlab.stage.setup import Setup
 
-STEPS = {"particles": 600, "location": 600, "samplers": 12_000}
+PAGES = {Particles: 600, Location: 600, Samplers: 12_000, Remedy: 3_000}  # and the step that each opens on
 POINTS = 300  # of a curve that is kept
 START = 40  # frames of a run that the length of its arrows is taken from
 
 
 class Wanted(NamedTuple):
-    """A picture that is kept. key: of `steinlab.stage.kept`. steps: of the run. courses: whether numbers are kept."""
+    """A picture that is kept. key: of `steinlab.stage.kept`. steps: of the run."""
 
     key: str
     setup: Setup
     view: View
     steps: int
-    courses: bool = False
 
 
 def wanted() -> Iterator[Wanted]:
     """Yield every picture: the first stop of each page with a stage, and the start of each stage in a lesson."""
-    for key, page in (("particles", Particles), ("location", Location), ("samplers", Samplers)):
+    for page, steps in PAGES.items():
         setup = page.stops()[0]
-        yield Wanted(kept.key_of(key, setup), setup, page.views(), STEPS[key], key == "samplers")
+        yield Wanted(kept.key_of(page.key, setup), setup, page.views(), steps)
     for lesson in lessons().values():
         for cell in lesson.cells:
             if cell.code and stands_alone(cell.source):
@@ -76,17 +75,18 @@ def make(one: Wanted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Run a picture to its step. Returns what is said of it, and its arrays by name."""
     specs = [one.setup.spec(method, capacity_of(one.setup)) for method in one.setup.methods]
     run = Run(one.setup, [compile(spec, measure=one.view.measured) for spec in specs])
-    moments: list[list[Seen]] = []
+    moments: list[list[tuple]] = []
     frames, scene = run.look(one.view.measured), one.view.scene(specs)
     if one.steps:
         scene = {**scene, "backgrounds": usual(run, one.view, scene["backgrounds"])}
         run = Run(one.setup, run.steppers)
         run.look(one.view.measured)
-    for _ in range(POINTS if one.courses else 1):
-        run.advance(one.steps // (POINTS if one.courses else 1))
+    numbered = isinstance(one.view, Numbered)
+    for _ in range(POINTS if numbered else 1):
+        run.advance(one.steps // (POINTS if numbered else 1))
         frames = run.look(one.view.measured)
-        if one.courses:
-            moments.append([seen(1, *pair) for pair in pairs(run, frames)])
+        if numbered:
+            moments.append(one.view.numbers(run, [frame.metrics for frame in frames], 1))
     if run.clock != one.steps:
         raise RuntimeError(f"{one.key} stopped at step {run.clock}")
     packed = one.view.pack(run, [frame.metrics for frame in frames], 1)
@@ -117,18 +117,9 @@ def usual(run: Run, view: View, backgrounds: list[dict]) -> list[dict]:
     return [{**one, "usual": sizes[i]} if i in sizes else one for i, one in enumerate(backgrounds)]
 
 
-def pairs(run: Run, frames: list[Frame]) -> list[tuple]:
-    """Return (spec, frame, metrics, knobs of the target) of each method."""
-    knobs = Options({name: value for name, value in run.knobs.items() if name.startswith("target.")})
-    return [(stepper.spec, frame, frame.metrics, knobs) for stepper, frame in zip(run.steppers, frames)]
-
-
-def plain(one: Seen) -> dict[str, Any]:
-    """Return the numbers of a moment as JSON has them; NaN as None."""
-    values = {
-        name: getattr(one, name) for name in ("method", "step", "loss", "distance", "floor", "mmd", "mass", "truth")
-    }
-    return {name: tidy(value) for name, value in values.items()}
+def plain(one: tuple) -> dict[str, Any]:
+    """Return a named tuple of numbers as JSON has them, NaN as None. Layers of a hierarchy are left out."""
+    return {name: tidy(value) for name, value in one._asdict().items() if not name.startswith("layer")}
 
 
 def tidy(value: Any) -> Any:

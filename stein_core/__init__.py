@@ -12,9 +12,9 @@ from stein_core.base import moved  # noqa: F401  (old names of modules)
 # isort: off
 from stein_core.forces import guides, optimizers  # noqa: F401
 from stein_core import methods  # noqa: F401
-from stein_core.targets import mnist, posteriors, waveform, plane, closed_forms, uci  # noqa: F401
+from stein_core.targets import mnist, posteriors, waveform, plane, closed_forms, directions, uci  # noqa: F401
 from stein_core.targets.own.density import from_density
-from stein_core.posterior import Report, diagnose
+from stein_core.posterior import Report, Weighed, diagnose, thin, weigh
 from stein_core.targets import images, small_networks, wave  # noqa: F401
 
 # isort: on
@@ -74,6 +74,7 @@ __all__ = [
     "Start",
     "Truth",
     "UnknownName",
+    "Weighed",
     "cache_folder",
     "capacity_for",
     "collect",
@@ -89,4 +90,6 @@ __all__ = [
     "keep_compiled",
     "stream",
     "target_of",
+    "thin",
+    "weigh",
 ]

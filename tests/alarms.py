@@ -60,11 +60,32 @@ def funnel(sd):
     return make
 
 
+def ar1_of(d, rho=0.9):
+    """Return the covariance (d, d) of an AR(1)."""
+    return rho ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+
+
+def ar1(rng, n, d):
+    x = rng.standard_normal((n, d)) @ np.linalg.cholesky(ar1_of(d)).T
+    return x, -x @ np.linalg.inv(ar1_of(d))
+
+
+def independent(d):
+    """Draws with the sds of an AR(1), but without its correlations."""
+
+    def make(rng, n):
+        x = rng.standard_normal((n, d))
+        return x, -x @ np.linalg.inv(ar1_of(d))
+
+    return make
+
+
 normal = of_rows(lambda rng, n, d: rng.standard_normal((n, d)), lambda x: -x)
 t5 = of_rows(lambda rng, n, d: rng.standard_t(5, (n, d)), lambda x: -6 * x / (5 + x * x))
 laplace = of_rows(lambda rng, n, d: rng.laplace(size=(n, d)), lambda x: -np.sign(x))
 EXACT = {
     "normal": (normal, (2, 10, 30)),
+    "AR(1)": (ar1, (2, 10, 30)),
     "t5": (t5, (2, 10, 30)),
     "multivariate t5": (multivariate_t5, (2, 10, 30)),
     "banana": (banana, (2, 10, 30)),
@@ -94,7 +115,7 @@ def lost(axis, factor=0.1, d=10, rho=0.9):
     """Draws of an AR(1) that are too narrow along one of its axes, numbered by rising variance."""
 
     def make(rng, n):
-        covariance = rho ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+        covariance = ar1_of(d, rho)
         values, vectors = np.linalg.eigh(covariance)
         sds = np.sqrt(values) * np.where(np.arange(d) == axis, factor, 1.0)
         x = rng.standard_normal((n, d)) * sds @ vectors.T
@@ -108,6 +129,7 @@ WRONG = {
     "one pair of 10 at .9": correlated(0.9, d=10),
     "one pair of 20 at .9": correlated(0.9, d=20),
     "correlation 0 for .6": correlated(0.0, 0.6),
+    "AR(1), independent draws": independent(10),
     "AR(1), axis 1 lost": lost(0),
     "AR(1), axis 5 lost": lost(4),
     "AR(1), axis 9 lost": lost(8),

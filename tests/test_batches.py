@@ -64,6 +64,15 @@ def test_a_run_of_a_batch_is_the_run_alone(method, knobs):
     assert_alone(recipes[1], result)
 
 
+def test_runs_of_one_batch_have_their_own_knobs_of_the_target():
+    """Chains of 3 and of 8 coordinates with other correlations, among the padded ones of one program."""
+    chains = [(3, 0.9), (8, -0.5)]
+    recipes = [five("svgd", d, target="autoregression", target_rho=rho) for d, rho in chains]
+    assert len({program_of(recipe, SHORT) for recipe in recipes}) == 1
+    for recipe, result in zip(recipes, run_batch(recipes, SHORT)):
+        assert_alone(recipe, result)
+
+
 @pytest.mark.rare
 def test_methods_that_stack_are_runs_of_their_own_in_one_batch():
     """SVGD, annealed and damped SVGD (both rules for lambda) side by side on one program, with six particles in eight

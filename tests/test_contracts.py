@@ -187,8 +187,9 @@ def test_target_runs_and_says_what_it_is(name):
 @pytest.mark.parametrize("name", [name for name in TARGETS if TARGETS[name].facts.pads])
 def test_padding_adds_nothing_to_a_density(name):
     """Whatever stands in padded coordinates, density and score are those of the smaller target."""
-    small, mask = TARGETS[name].make(4), np.float32([1, 1, 1, 1, 0, 0])
-    padded = TARGETS[name].make(6, mask)
+    own = {knob.name: knob.default for knob in TARGETS[name].knobs}
+    small, mask = TARGETS[name].make(4, **own), np.float32([1, 1, 1, 1, 0, 0])
+    padded = TARGETS[name].make(6, mask, **own)
     x = np.float32(np.random.default_rng(0).normal(size=(9, 6)))
     x[:3, 4:] = 0.0
     values, slopes = jax.jit(jax.vmap(jax.value_and_grad(padded.log_density)))(x)
@@ -308,7 +309,9 @@ def test_a_wide_program_gives_the_same_run_whether_looked_at_or_not_and_takes_ea
     narrow = Stepper(spec)
     monkeypatch.setattr(runner, "WIDE", spec.capacity)
     wide, looks = Stepper(spec), []
-    monkeypatch.setattr(wide, "_look", lambda *a, look=wide._look: looks.append(a) or look(*a))
+    look = wide._look
+    monkeypatch.setattr(wide, "_look", counting := lambda *a: looks.append(a) or look(*a))
+    counting.trace = look.trace
     louder = {**COUNT, "method.alpha": 2.0}
 
     def run(stepper, look):

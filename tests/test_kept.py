@@ -13,6 +13,8 @@ from stein_core.sweep.keys import canonical
 from steinlab import keep
 from steinlab.lesson.reading import lessons
 from steinlab.lesson.stand_in import everything, figure_of, key_of
+from steinlab.pages.remedy.page import Remedy
+from steinlab.pages.remedy.view import seen_before as numbers_before
 from steinlab.pages.samplers.page import Samplers
 from steinlab.pages.wave.setup import STEPS, WaveSetup
 from steinlab.pages.wave.trained import SHIPPED, extra, seen_before
@@ -55,6 +57,15 @@ def test_the_samplers_page_opens_on_a_small_loss_and_wrong_masses():
     losses = [moments[0]["loss"] for moments in picture.more[-20:]]
     assert abs(np.mean(losses)) < 0.01 and last["step"] == picture.step
     assert abs(last["truth"][1] - 0.9) < 0.02 and last["mass"][1] < 0.05  # all draws are in the other mode
+
+
+def test_the_remedy_page_opens_on_particles_at_rest():
+    moments = [map(numbers_before, each) for each in kept.kept(kept.key_of("remedy", Remedy.stops()[0])).more]
+    svgd, line = zip(*moments)
+    assert svgd[-1].variance == pytest.approx(0.06307, abs=1e-4)  # the law of 20 points in 50 dimensions
+    assert np.mean([one.variance for one in line[-100:]]) == pytest.approx(0.763, abs=0.02)  # of one new line a step
+    assert svgd[-1].step == keep.PAGES[Remedy] and svgd[-1].seconds == 0  # what a step takes is of this machine
+    assert svgd[-1].gradients == 20 * svgd[-1].step
 
 
 def test_a_state_of_other_shapes_is_not_taken():

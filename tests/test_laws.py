@@ -11,12 +11,13 @@ from stein_core.runs.runner import Stepper
 
 D, N = 8, 6
 NONE = MethodFacts(guides=("point",)).law
-WITH_LAW = [entry.name for entry in METHODS.entries() if entry.facts.law is not NONE]
+WITH_LAW = [e.name for e in METHODS.entries() if e.facts.law is not NONE and not e.facts.leading and e.name != "blocks"]
 STARTS = ("init.spread", "init.shift")
 # Two places: a law that forgets a knob may be right at the defaults and at one of the other knob's values.
 BASES = ({}, {"bandwidth.factor": 1.3, "method.alpha": 0.8, "method.damping": "free", "method.lambda_": 0.9})
 # With these a force is noisy, or pushes a method to no rest: the law must be NaN.
 NO_LAW = {("kernel.name", "linear"), ("method.driving", "kernel_derivative"), ("method.driving", "log_derivative")}
+NO_LAW |= {("method.repulsion_kernel", "linear")}
 NO_LAW |= {("method.added_noise", name) for name in ("cholesky", "elementwise", "through")}
 
 

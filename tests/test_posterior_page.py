@@ -13,6 +13,8 @@ from bokeh.document import Document
 from panel.io.state import set_curdoc
 
 from stein_core import Recipe, Spec
+from stein_core.posterior import weigh
+from stein_core.posterior.weighing import MOST
 from steinlab.pages.posterior.choice import WAYS
 from steinlab.pages.posterior.page import PosteriorPage
 from steinlab.pages.posterior.tables import tables
@@ -102,6 +104,23 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert ended(page).shown.ok and not page.error.visible and "No sign of a wrong" in page.verdict.html
     assert page.shown.page.startswith("<!doctype html>") and "<script" not in page.shown.page
     assert page.file.accept == ".npz,.csv,.nc"
+
+
+def test_stein_weights_are_measured_beside_what_is_shown(page):
+    theta = np.random.default_rng(0).normal(size=(300, 2))
+    page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
+    ended(page)
+    assert "Stein weights for these draws" in words(page) and "NUTS" not in words(page)  # there is no density for NUTS
+    page.change("weigh ")
+    expected = weigh(0.6 * theta, scores=-0.6 * theta)
+    said = f"the kernel Stein discrepancy is {expected.ksd[1]:.3g}, and was {expected.ksd[0]:.3g}"
+    assert said in words(ended(page)) and "Weights cannot widen draws" in words(page) and page.shown.way == "upload"
+    page.change("weigh ")  # look at it
+    ratios = expected.sd / (0.6 * theta).std(axis=0)
+    np.testing.assert_allclose(list(page.shown.findings["weighing"]["each"].values()), ratios, rtol=1e-6)
+    assert "Verdict on draws, with Stein weights" in page.verdict.html and not page.shown.ok  # it cannot widen
+    page.upload(npz(draws=np.random.default_rng(1).normal(size=(MOST + 1, 2)), scores=np.ones((MOST + 1, 2))))
+    assert "Stein weights" not in words(ended(page)) and page.shown.findings
 
 
 @pytest.mark.long

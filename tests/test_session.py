@@ -14,7 +14,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.models import CategoricalColorMapper, ColumnDataSource
 from bokeh.plotting import figure
-from checks import PATIENCE
+from checks import PATIENCE, until
 from desks import desk  # noqa: F401  (a fixture)
 from panel.io.state import set_curdoc
 
@@ -68,6 +68,7 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     desks = [desk(), desk()]
     for each in desks:
         each.until(lambda: "compiling" in each.news.get("status", ""))
+    until(lambda: one._work.unfinished_tasks == 3)  # the status comes before the work is handed over
     release.set()
     for each in desks:
         each.until(lambda: each.session._measurable)
@@ -97,6 +98,20 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
     rows = start[9 + metrics :][: 7 * 9].reshape(7, 9)
     first = collect(Recipe(Spec("banana", method="svgd", capacity=32), d.session.shown()[0].knobs), 0)[0]
     np.testing.assert_allclose(rows[:, :2], first.locations, rtol=1e-6)
+
+
+def test_a_knob_of_the_target_draws_its_density_again(desk):
+    d = desk(target="unbalanced", methods=("svgd",))
+    d.until(lambda: d.session.frames and "scene" in d.news)
+    spec, before = d.session.shown()[0].spec("svgd", 32), d.news["scene"]
+    first, last = (d.session._view.scene([spec], {"target.weight": weight}) for weight in (0.3, 0.2))
+    assert before != first != last != before
+    for weight in (0.3, 0.2):
+        d.session.turn("target.weight", weight)
+    d.until(lambda: d.news["scene"] == last)
+    begun = d.news["starting"]
+    d.session.reset()  # the knob stays
+    d.until(lambda: d.news["starting"] > begun and d.session.frames and d.news["scene"] == last)
 
 
 def test_nothing_is_compiled_for_a_page_that_is_closed(desk, monkeypatch):

@@ -14,6 +14,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from numpyro.infer import MCMC, NUTS
 from scipy.stats import norm
 
 from stein_core import diagnose, fit, from_numpyro, from_pymc, from_stan
@@ -89,18 +90,28 @@ def test_the_verdict_of_a_fit_does_not_depend_on_the_tool(pm):
     np.testing.assert_allclose(one.draws.std(axis=0), other.draws.std(axis=0), rtol=1e-4)
 
 
-def test_pymc_leaves_the_precision_of_the_process_as_it_was():
+def test_a_model_that_has_run_in_float32_is_taken_in_float64_with_the_same_data():
+    MCMC(NUTS(ours), num_warmup=2, num_samples=2, progress_bar=False).run(jax.random.PRNGKey(0), X, Y)
+    with jax.enable_x64():
+        assert from_numpyro(ours, X, Y).start.center.dtype == np.float64
+
+
+def test_pymc_leaves_precision_and_devices_of_the_process_as_they_were():
     pytest.importorskip("pymc", reason="PyMC is not installed")
     script = """
-import jax, pymc
+import os, jax, pymc
 from stein_core import from_pymc
 with pymc.Model() as model:
     pymc.Normal("y", pymc.Normal("a"), 1.0, observed=0.5)
 with jax.enable_x64():
     from_pymc(model)
-print(jax.config.jax_enable_x64)"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+print(jax.config.jax_enable_x64, os.environ.get("XLA_FLAGS"))"""
+    without = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    for flags in (None, "--xla_cpu_enable_fast_math=false"):
+        environment = without if flags is None else {**without, "XLA_FLAGS": flags}
+        command = [sys.executable, "-W", "ignore", "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout.strip() == f"False {flags}"
 
 
 def test_what_cannot_be_taken_is_named(pm):

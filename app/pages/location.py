@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import panel_material_ui as pmui
@@ -79,8 +79,8 @@ class Spaces(Cards):
     point: FixedPoint | None = field(default=None, init=False)  # of what was last shown
     why_none: str = field(default="", init=False)
 
-    def scene(self, specs: Sequence[Spec]) -> dict:
-        here = density_of(specs[0])
+    def scene(self, specs: Sequence[Spec], knobs: Mapping[str, Any] = {}) -> dict:
+        here = density_of(specs[0], knobs)
         cards = [
             card(
                 title,

@@ -35,8 +35,8 @@ class View(Protocol):
 
     measured: tuple[str, ...]
 
-    def scene(self, specs: Sequence[Spec]) -> dict:
-        """Return what stands still. A scene thread calls it."""
+    def scene(self, specs: Sequence[Spec], knobs: Mapping[str, Any] = {}) -> dict:
+        """Return what stands still with these knobs, all by their full names. A scene thread calls it."""
 
     def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
         """Return what moves, of `run.frames`, as a float32 vector whose element 0 is the Streamer's. begun: a number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from functools import lru_cache, partial
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import contourpy
 import jax
@@ -20,6 +20,7 @@ from steinlab.ui.colours import Look, looks_of
 
 GRID, COARSE = 160, 40  # points of a density along each axis
 GHOSTS = 150  # exact draws behind the particles
+DRAWS = 2000  # exact draws that a marginal density is estimated from
 SAMPLED = {"attract": "target's score", "repulse": "score of the noise", "guides": "σ around each μ(z)"}  # its marks
 MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside each contour
 
@@ -27,8 +28,8 @@ MASSES = (0.15, 0.4, 0.65, 0.85, 0.95, 0.99)  # share of the visible mass inside
 class Cards:
     """A view (see `steinlab.stage.contract.View`) of cards on a `stage.Stage`.
 
-    A subclass has measured, the names of the diagnostics that it reads; scene(specs), which returns the `scene` of
-    `stage.Stage` and is called on a compile thread; and panels(run, metrics), which returns the panels of `wire.pack`
+    A subclass has measured, the names of the diagnostics that it reads; scene(specs, knobs), which returns the `scene`
+    of `stage.Stage` and is called on a scene thread; and panels(run, metrics), which returns the panels of `wire.pack`
     and is called on the session's worker thread.
     """
 
@@ -48,7 +49,7 @@ class SideBySide(Cards):
         live = tuple(entry.name for entry in DIAGNOSTICS.entries() if entry.facts.live)
         self.measured = live if metrics is None else tuple(name for name in DIAGNOSTICS if name in metrics)
 
-    def scene(self, specs: Sequence[Spec]) -> dict:
+    def scene(self, specs: Sequence[Spec], knobs: Mapping[str, Any] = {}) -> dict:
         looks = looks_of([spec.method for spec in specs])
         cards = [
             card(
@@ -61,7 +62,7 @@ class SideBySide(Cards):
             )
             for look, spec in zip(looks, specs)
         ]
-        return {"cards": cards, "backgrounds": [density_of(specs[0])], "note": target_of(specs[0]).start.note}
+        return {"cards": cards, "backgrounds": [density_of(specs[0], knobs)], "note": target_of(specs[0]).start.note}
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         return [
@@ -140,14 +141,21 @@ def card(
     }
 
 
-def density_of(spec: Spec) -> dict:
-    """Return the background of `density` for the target of a spec."""
+def density_of(spec: Spec, knobs: Mapping[str, Any] = {}, axes: tuple[int, int] | None = None) -> dict:
+    """Return the background of `density` for the target of a spec. knobs: those of other things are ignored."""
     own = {name: value for name, value in spec.options.items() if name.startswith("target.")}
-    return density(spec.target, spec.dim, Options(own))
+    moved = {name: value for name, value in knobs.items() if name.startswith("target.") and name in spec.knobs()}
+    return density(spec.target, spec.dim, Options(own), Options(moved), axes)
 
 
 @lru_cache(maxsize=64)
-def density(name: str | Target, dim: int, options: Options = Options(), knobs: Options = Options()) -> dict:
+def density(
+    name: str | Target,
+    dim: int,
+    options: Options = Options(),
+    knobs: Options = Options(),
+    axes: tuple[int, int] | None = None,
+) -> dict:
     """Return a scene's background for a target.
 
     Its contours hold 15 to 99 % of the visible mass, and `levels` says how many lines each has. In one dimension it
@@ -160,10 +168,14 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
         dim: its dimension.
         options: of the target by their full names.
         knobs: of the target by their full names, where they differ from the default.
+        axes: the two coordinates; then contours are of their marginal density, estimated from exact draws if need be.
+            None: the first two, and the slice.
     """
     spec = Spec(name, dim, options=options)
     target = target_at(spec, knobs)
-    x0, x1, y0, y1 = target.extent
+    across, up = axes or (0, 1)
+    drawn = draws_of(target) if axes and dim > 2 and not is_product(target, axes) else None
+    x0, x1, y0, y1 = target.extent if (across, up) == (0, 1) or drawn is None else extent_of(drawn[:, [across, up]])
     of_rows = TARGETS[name].facts.data is not None
     cells, density = COARSE if of_rows else GRID, _densities(spec, knobs)  # rows of data make a point dear
     x = np.linspace(x0, x1, cells)
@@ -175,7 +187,7 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
         still = {"extent": [x0, x1, -0.15, 1.15], "labels": labels, "contours": [], "image": None}
         return {**still, "curve": curve, "area": float(np.trapezoid(p, x)), "draws": ghosts(target)}
 
-    labels = list(target.coordinates[:2])
+    labels = [target.coordinates[across], target.coordinates[up]]
     still = {
         "extent": [x0, x1, y0, y1],
         "equal": target.truth.log_normalizer is not None,  # the coordinates of a posterior have units of their own
@@ -183,17 +195,18 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
         "contours": [],
         "image": None,
         "curve": None,
-        "draws": ghosts(target),
+        "draws": ghosts(target, (across, up)),
     }
-    of_draws = dim > 2 and target.truth.reference is not None
-    if dim > 2 and not of_draws and target.minibatch is not None:
+    if dim > 2 and axes is None and target.truth.reference is not None:
+        drawn = np.asarray(target.truth.reference, float)
+    if dim > 2 and drawn is None and target.minibatch is not None:
         labels[0] += f" (no contours in {dim} dimensions)"
         return still
     y = np.linspace(y0, y1, cells)
     points = np.tile(np.float32(target.start.center), (cells * cells, 1))
-    points[:, :2] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    if of_draws:
-        p = gaussian_kde(np.asarray(target.truth.reference, float)[:, :2].T)(points[:, :2].T).reshape(cells, cells)
+    points[:, [across, up]] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    if drawn is not None:
+        p = gaussian_kde(drawn[:, [across, up]].T)(points[:, [across, up]].T).reshape(cells, cells)
     else:
         log_p = np.asarray(density(points), float).reshape(cells, cells)
         p = np.exp(log_p - log_p.max())
@@ -203,8 +216,9 @@ def density(name: str | Target, dim: int, options: Options = Options(), knobs: O
     generator = contourpy.contour_generator(x, y, p)
     lines = [[line.ravel().round(4).tolist() for line in generator.lines(level)] for level in levels]
     shade = np.uint8(255 * np.mean([p >= level for level in levels], axis=0))  # a step darker inside each contour
-    if dim > 2:
-        labels[0] += " (contours: draws of NUTS)" if of_draws else f" (contours: a slice of {dim} dimensions)"
+    if dim > 2 and (axes is None or drawn is not None):
+        exact = "exact draws" if target.truth.reference is None else "draws of NUTS"
+        labels[0] += f" (contours: {exact})" if drawn is not None else f" (contours: a slice of {dim} dimensions)"
     image = {"width": cells, "height": cells, "data": base64.b64encode(shade.tobytes()).decode()}
     flat, counts = [line for level in lines for line in level], [len(level) for level in lines]
     return {**still, "contours": flat, "levels": counts, "image": image}
@@ -230,11 +244,33 @@ def _compiled_densities(spec: Spec, names: tuple[str, ...]):
     return jax.jit(densities)
 
 
-def ghosts(target: Target) -> list[float] | None:
-    """Return exact draws of a target in its first two coordinates, flat, or None if it has no sampler."""
+def is_product(target: Target, axes: tuple[int, int]) -> bool:
+    """Return whether the slice through the centre in two coordinates is their marginal density: they do not depend on
+    the others, at random places."""
+    hessians = jax.vmap(jax.hessian(target.log_density))
+    places = np.random.default_rng(0).normal(target.start.center, target.start.scale, (8, target.dim))
+    cross = np.delete(np.abs(hessians(jnp.asarray(places, float)))[:, list(axes)], list(axes), axis=2)
+    return bool(np.all(cross < 1e-6))
+
+
+def draws_of(target: Target) -> np.ndarray | None:
+    """Return exact draws, or those of long chains, (k, d); None if there are neither."""
+    if target.truth.sample is None:
+        return None if target.truth.reference is None else np.asarray(target.truth.reference, float)
+    return np.asarray(target.truth.sample(jax.random.key(1), DRAWS), float)
+
+
+def extent_of(draws: np.ndarray) -> tuple[float, float, float, float]:
+    """Return (x0, x1, y0, y1) around draws (k, 2)."""
+    centre, width = draws.mean(axis=0), 4.0 * draws.std(axis=0)
+    return tuple(float(round(centre[k] + side * width[k], 2)) for k in (0, 1) for side in (-1, 1))
+
+
+def ghosts(target: Target, axes: tuple[int, int] = (0, 1)) -> list[float] | None:
+    """Return exact draws of a target in two of its coordinates, flat, or None if it has no sampler."""
     if target.truth.sample is None:
         return None
     places = np.zeros((GHOSTS, 2))
-    draws = np.asarray(target.truth.sample(jax.random.key(0), GHOSTS))[:, :2]
+    draws = np.asarray(target.truth.sample(jax.random.key(0), GHOSTS))[:, list(axes)[: target.dim]]
     places[:, : draws.shape[1]] = draws
     return places.ravel().round(3).tolist()

@@ -69,6 +69,7 @@ class Session(Player):
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
         self._setup, self._begun, self._plays, self._kept = setup, 0, play, kept
         self._deferred: list[tuple[str, Any]] = []
+        self._newest: dict[str, Any] = {}  # knobs of the scene that was asked for last
 
     # ---- commands, from the page
 
@@ -103,6 +104,10 @@ class Session(Player):
     def redraw(self):
         """Look again: the view has changed."""
         self._put(setattr, self, "_dirty", True)
+
+    def redraw_scene(self):
+        """Draw again what stands still: the view has changed."""
+        self._put(self._draw_scene)
 
     def rewind(self, position: int):
         """Show this entry of the history and pause there; going on from it forgets what came later."""
@@ -191,6 +196,8 @@ class Session(Player):
             self._notify({"knobs": run.knobs})
         elif run.clock == 0 and name.split(".")[0] in ("init", "guide"):
             self._choose({})  # the start itself has changed
+        if name.startswith("target."):
+            self._draw_scene()
         self._dirty = True
 
     def _rewind(self, position: int):
@@ -227,11 +234,12 @@ class Session(Player):
         self._notify({"status": waiting_for(spec.method for spec in specs)})
         begun = []  # holds their Steppers until they are compiled
         shown = self._kept is not None and self._run is None
+        present = dict(self._run.knobs if self._run else self._setup.knobs)
 
         def scene(deliver):
             if shown:
                 return
-            deliver(self._notify, {"scene": self._view.scene(specs)})
+            deliver(self._notify, {"scene": self._view.scene(specs, present)})
             knobs = [{k: v for k, v in self._setup.knobs.items() if k in spec.knobs()} for spec in specs]
             begun.extend(start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs))
             if all(begun):
@@ -256,6 +264,19 @@ class Session(Player):
 
         drawn = self._submit(SCENES, ticket, scene)
         self._submit(COMPILERS, ticket, programs)
+
+    def _draw_scene(self):
+        """Draw what stands still with the present knobs; before there is a run, `_compile` does."""
+        if self._run is None:
+            return
+        specs, knobs = [stepper.spec for stepper in self._run.steppers], dict(self._run.knobs)
+        self._newest = knobs
+
+        def draw(deliver):
+            if knobs is self._newest:  # a slider moves on faster than scenes are drawn
+                deliver(self._notify, {"scene": self._view.scene(specs, knobs)})
+
+        self._submit(SCENES, self._ticket, draw)
 
     def _show_start(self, specs: list[Spec], frames: list[Frame]):
         """Draw where a run starts while its program compiles."""

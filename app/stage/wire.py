@@ -48,11 +48,12 @@ def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
     return np.concatenate(parts).astype(np.float32)
 
 
-def rows(frame: Frame) -> np.ndarray:
-    """Return what the stage draws of a frame, (m, 9): position, sd, attraction, repulsion in the first two coordinates,
-    and the correlation of the two."""
+def rows(frame: Frame, axes: tuple[int, int] = (0, 1)) -> np.ndarray:
+    """Return what the stage draws of a frame, (m, 9): position, sd, attraction, repulsion in two coordinates, and the
+    correlation of the two, which is known of the first two alone."""
     d = frame.locations.shape[1]
+    shown = list(axes)[: min(d, 2)]
     flat = np.zeros((len(frame.locations), 4, 2), np.float32)
     for k, values in enumerate((frame.locations, frame.scales, frame.attract[:, :d], frame.repulse[:, :d])):
-        flat[:, k, : min(d, 2)] = values[:, :2]
+        flat[:, k, : len(shown)] = values[:, shown]
     return np.column_stack([flat.reshape(-1, 8), frame.correlation])

@@ -3,7 +3,11 @@
 import ctypes
 import os
 import sys
+import threading
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Any, Iterator
 
 import jax
 import scipy.linalg  # noqa: F401  (its library is the one that XLA calls)
@@ -17,6 +21,38 @@ def single_thread_lapack() -> None:
     factor of 144 rows then took 24 ms instead of 0.5 ms.
     """
     threadpool_limits(1, user_api="blas")
+
+
+FACTORS = {"cholesky", "eigh", "geqrf", "householder_product", "lu", "qr", "svd", "triangular_solve"}
+_turn = threading.Lock()
+
+
+def takes_turns(jaxpr: Any) -> bool:
+    """Return whether a program (a jaxpr) factorises many matrices at once, on a CPU.
+
+    jaxlib 0.10 shares such work out among XLA's threads and waits for it on one of them. Two such programs at a time
+    may wait for each other for ever: Newton's steps of two runs did, in 50 dimensions. So they take turns.
+    """
+    if jax.default_backend() != "cpu":
+        return False
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in FACTORS and max(len(each.aval.shape) for each in equation.invars) > 2:
+            return True
+        values = (value if isinstance(value, (tuple, list)) else (value,) for value in equation.params.values())
+        inner = (getattr(each, "jaxpr", each) for each in chain.from_iterable(values))
+        if any(hasattr(each, "eqns") and takes_turns(each) for each in inner):
+            return True
+    return False
+
+
+@contextmanager
+def turn(wanted: bool) -> Iterator[None]:
+    """Wait until no other program that takes turns runs. Results must be ready when the context ends."""
+    if not wanted:
+        yield
+        return
+    with _turn:
+        yield
 
 
 def maps_used() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 DIRECTIONS = 200
 
@@ -33,6 +34,23 @@ def shares(x: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the share (k,) of a sample (n, d) that is nearest to each of the centres (k, d)."""
     squared = np.sum((np.asarray(x)[:, None, :] - np.asarray(centers)) ** 2, axis=-1)
     return np.bincount(np.argmin(squared, axis=1), minlength=len(centers)) / len(x)
+
+
+def width_ratios(x: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues (d,) of Sigma^-1/2 C Sigma^-1/2, the smallest first, C the covariance of the sample with
+    1/(n - 1).
+
+    Each is the sample's variance along a direction, as a ratio to the exact one, and no direction is outside their
+    range. Fewer than d + 1 points have no width in some directions: zeros are among the ratios of exact draws too.
+
+    Args:
+        x: (n, d), n at least 2.
+        covariance: Sigma, (d, d).
+    """
+    apart = (np.asarray(x, float) - np.mean(x, axis=0)).T
+    white = solve_triangular(np.linalg.cholesky(np.asarray(covariance, float)), apart, lower=True)
+    found = np.linalg.svd(white, compute_uv=False) ** 2 / (len(x) - 1)
+    return np.sort(np.concatenate([found, np.zeros(max(0, len(white) - len(found)))]))
 
 
 def stein_traces(x: np.ndarray, scores: np.ndarray) -> np.ndarray:

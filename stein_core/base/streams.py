@@ -18,6 +18,7 @@ class Stream(IntEnum):
     NOISE = 4  # of a step: its noise
     POINTS = 5  # of a step: the points at which functions repel
     PRIOR = 6  # of a step: its draws of the prior
+    SUBSPACE = 7  # of a step: its subspace
     FIXED_Z = 2**31 - 3  # of a run: the z of a sampler's particles
     FIXED = 2**31 - 2  # of a run: samples that stay the same
     EXACT = 2**31 - 1  # of a run: the exact draws of the diagnostics

@@ -21,7 +21,7 @@ from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import TARGETS
 from stein_core.contract.spec import Spec, target_of
 from stein_core.contract.target import Target
-from stein_core.posterior import diagnose
+from stein_core.posterior import diagnose, weigh
 from stein_core.posterior.fit import choices_of, fit
 from stein_core.posterior.fitted import fit_of
 from stein_core.posterior.reference import compared, nuts
@@ -60,6 +60,7 @@ def add_posterior(commands) -> None:
     for parser in (made, checked):
         parser.add_argument("--data", metavar="FILE.npz", help="arguments of the model, by name")
         parser.add_argument("--reference", choices=["nuts"], help="compare with a run of NUTS")
+        parser.add_argument("--weigh", action="store_true", help="give draws Stein weights, and say what changes")
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--out", metavar="FILE.html", help="where the report goes; .json for numbers")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -94,7 +95,7 @@ def fit_posterior(options) -> int:
     reference, further = _reference(options, target)
     return _report(
         options,
-        diagnose(made, reference=reference),
+        diagnose(weigh(made) if options.weigh else made, reference=reference),
         {"seconds": made.seconds, "rounds": made.rounds, "particles": len(made.frame.particles), **further},
     )
 
@@ -119,9 +120,12 @@ def diagnose_draws(options) -> int:
             step = int(found["step"]) if "step" in found else None
             what = fit_of(_recipe(options), found["particles"], options.seed, step)
             reference, further = _reference(options, what.target)
+            what = weigh(what) if options.weigh else what
             return _report(options, diagnose(what, reference=reference, name=options.name), further)
     reference, further = _reference(options, target)
     known = {"particles": options.particles, "name": options.name or Path(options.draws).name}
+    if options.weigh:
+        what, target, scores = weigh(what, target, scores), None, None
     return _report(options, diagnose(what, target, scores, reference, **known), further)
 
 

@@ -1,6 +1,8 @@
 """Facts: what an entry of a registry says about itself beside its name. One frozen dataclass a registry.
 
 A fact has its default here and nowhere else. A fact that is not listed here is refused when an entry is registered.
+SLOTS are the five places in which a method may differ from SVGD: what its kernel sees, the metric of the kernel, the
+kernels of its two forces, its noise, and what stands in front of its force.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ class TargetFacts(Facts):
     measures: Callable[..., dict[str, float]] | None = None
 
 
+SLOTS = ("kernel", "metric", "forces", "noise", "front")
+
+
 @dataclass(frozen=True, kw_only=True)
 class MethodFacts(Facts):
     """Facts of a method.
@@ -53,10 +58,14 @@ class MethodFacts(Facts):
     (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the
     number of its steps. stack: methods with an equal name share state and guide, and run in one batch.
 
-    On a standard normal: law: (d, n, knobs) -> the variance, 1/(n-1), that it ends with, NaN where no exact one is
-    known; knobs are all by their full names. limit: a paper's asymptotic prediction, if it differs from the law.
-    simplex: for n <= d + 1 it ends as a regular simplex. exact_force: (target, kernel) -> its knobs for which its
-    force is exact there, which a grid takes by default.
+    On a standard normal: law: (d, n, knobs) -> the variance, 1/(n-1), that it ends with, NaN where none is known; knobs
+    are all by their full names. leading: the law is a leading order in 1/n and 1/d, else it is exact. limit: a paper's
+    asymptotic prediction, if it differs from the law. simplex: for n <= d + 1 it ends as a regular simplex.
+    exact_force: (target, kernel) -> its knobs for which its force is exact there, which a grid takes by default.
+
+    As a change of SVGD: slot: what it changes, of SLOTS, or "". formula: what stands there instead, in one line.
+    moves_rest: whether it moves the place where SVGD rests; False if it moves only the road to it. hessians: each step
+    also takes the Hessian at every particle, which costs a gradient for each coordinate.
 
     On pages: colour: on a light page and on a dark one; marker: Bokeh's name; both of its series in every figure,
     without them it takes what is free.
@@ -77,7 +86,12 @@ class MethodFacts(Facts):
     stack: str = ""
     law: Callable[[int, int, Mapping[str, Any]], float] = lambda d, n, knobs: math.nan
     limit: Callable[[int, int, Mapping[str, Any]], float] = lambda d, n, knobs: math.nan
+    leading: bool = False
     simplex: bool = False
+    slot: str = ""
+    formula: str = ""
+    moves_rest: bool = False
+    hessians: bool = False
     exact_force: Callable[[str, str], Mapping[str, Any]] = lambda target, kernel: {}
     colour: tuple[str, str] | None = None
     marker: str = ""

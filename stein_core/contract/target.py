@@ -38,6 +38,8 @@ class Target:
         minibatch: (key, joint) -> (theta (d,) -> scalar), an unbiased estimate of log_density, or of log_joint if
             `joint`, from a few rows of the data; or None. A step takes one for all particles and draws.
         functions: what theta means as a function, for regressions and networks; or None.
+        log_prior: theta -> scalar, the part of log_density without data; None if the target does not tell them apart.
+        blankets: (d, d) booleans, whether j is in the Markov blanket of i; None: it follows from the density.
         data: the arrays that log_density reads, with `remake`: data -> this Target with other arrays. They then are
             arguments of compiled programs, not constants. None: log_density keeps its own.
         knobs: of a Target without a name.
@@ -54,6 +56,8 @@ class Target:
     log_joint: Callable[[Array], Array] | None = None
     minibatch: Callable[[Array, bool], Callable[[Array], Array]] | None = None
     functions: Functions | None = None
+    log_prior: Callable[[Array], Array] | None = None
+    blankets: Any = None
     data: Any = None
     remake: Callable[..., Target] | None = None
     knobs: tuple[Knob, ...] = ()
@@ -185,6 +189,7 @@ def _seen(moved: Target, target: Target, at: Affine) -> Target:
         moved,
         log_density=composed(target.log_density),
         log_joint=composed(target.log_joint),
+        log_prior=composed(target.log_prior),
         minibatch=minibatch and (lambda key, joint: composed(minibatch(key, joint))),
         constrain=lambda z: target.constrain(at.back(z)),
         unconstrain=unconstrain and (lambda values: at.into(unconstrain(values))),
@@ -217,6 +222,7 @@ def _numbers(target: Target, at: Affine, kind: str) -> dict[str, Any]:
         ),
         "extent": (-size, size, -size, size),
         "coordinates": tuple(f"{name} ({kind})" for name in names),
+        "blankets": target.blankets if kind == "scaled" else None,
     }
 
 

@@ -27,6 +27,7 @@ class Problem(NamedTuple):
         size: d -> p of the guide.
         mask: (target.dim,) 1 for a coordinate and 0 for padding, or None without padding. Padded coordinates stay at 0
             and feel no force.
+        start_normal: mean and sd (target.dim,) of the normal from which `start` draws; None if it draws from another.
         optimize: step size -> an optax transformation like `optimizer`, for a method that has a second one.
     """
 
@@ -42,6 +43,7 @@ class Problem(NamedTuple):
     start: object
     size: Callable[[Any], Any]
     mask: Array | None = None
+    start_normal: tuple[Array, Array] | None = None
     optimize: Callable[[Any], Any] | None = None
 
     @property

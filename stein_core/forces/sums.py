@@ -161,3 +161,16 @@ def pair_gradients(problem: Problem, x: Array, squared: Array, sigma: Array, tar
         return gradient
 
     return KERNELS.pick(problem.kernel, squared, x @ x.T, sigma, branch=branch)
+
+
+def pair_slopes(problem: Problem, x: Array, squared: Array, sigma: Array) -> tuple[Array, Array]:
+    """Return f' / sigma^2 of all pairs (n, n), and whether the kernel is one of the inner product.
+
+    grad_1 k(x_i, x_l) is slope_il (x_i - x_l), or slope_il x_l for a kernel of the inner product.
+    """
+
+    def branch(entry):
+        values = (_inner if is_inner(entry) else _radial)(entry.make)
+        return lambda squared, inner, sigma: (values(squared, inner, sigma)[1], jnp.asarray(is_inner(entry)))
+
+    return KERNELS.pick(problem.kernel, squared, x @ x.T, sigma, branch=branch)

@@ -39,7 +39,12 @@ def worst(names, values, by) -> tuple[str, float]:
 
 def too(value: float, where: str, right: str = "the right width") -> str:
     """Return what is wrong with a width: `value` times the right one."""
-    return f"Too {'narrow' if value < 1 else 'wide'}{where}: {100 * value:.0f} % of {right}."
+    return f"Too {'narrow' if value < 1 else 'wide'}{where}: {percent(value)} of {right}."
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent. A small one has a digit that is not 0."""
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1g} %"
 
 
 def the_worst(seen: Evidence) -> str:
@@ -155,11 +160,11 @@ def shape(seen: Evidence) -> Finding | None:
     ratios = [math.sqrt(max(each.ratio, 0.0)) for each in seen.directions]
     order = sorted((0, 1), key=lambda k: (not wrong[k], -abs(math.log(max(ratios[k], 1e-9)))))
     first, second = (seen.directions[k].words(seen.names) for k in order)
+    value, other, error = ratios[order[0]], ratios[order[1]], seen.directions[order[0]].error
     text = (
-        f"Along {first} the draws are {ratios[order[0]]:.2f} times as wide as their scores imply, and "
-        f"{ratios[order[1]]:.2f} times along {second}. No other direction is as far from 1."
+        f"Along {first} the draws are {value:.2f} times as wide as their scores imply, with {percent(value**2)} of the "
+        f"variance. Along {second} they are {other:.2f} times as wide. No other direction is as far from 1."
     )
-    value, error = ratios[order[0]], seen.directions[order[0]].error
     return Finding(value, 1.0, error / 2, any(wrong), text, short=too(value, f" along {first}"))
 
 

@@ -196,6 +196,22 @@ def count(seen: Evidence) -> Finding | None:
 
 
 @CHECKS.register(
+    "weighing",
+    label="Stein weights",
+    reference="Liu & Lee 2017; Riabiz et al. 2022",
+    needs=("weighing",),
+    judges=False,
+    question=4,
+)
+def weighing(seen: Evidence) -> Finding:
+    """Say what weights change. All other checks read the draws without them."""
+    apart = seen.draws - seen.weighing.weights @ seen.draws
+    ratios = np.sqrt(seen.weighing.weights @ apart**2) / seen.draws.std(axis=0)
+    text = f"{seen.weighing.sentence} The other checks read the draws without weights."
+    return Finding(seen.weighing.after, 0.0, 0.0, False, text, dict(zip(seen.names, ratios.tolist())))
+
+
+@CHECKS.register(
     "ksd", label="KSD", reference="Gorham & Mackey 2017, eq. 5", needs=("usable",), judges=False, question=4
 )
 def ksd(seen: Evidence) -> Finding | None:

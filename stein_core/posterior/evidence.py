@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,6 +66,35 @@ class Finding:
     off_centre: bool = False
 
 
+class Weighing(NamedTuple):
+    """Hold weights of draws, see `weigh` and `thin`.
+
+    Args:
+        how: they were found.
+        weights: (n,), none negative, with sum 1.
+        before, after: kernel Stein discrepancy without and with them, with each coordinate in sds of the draws.
+    """
+
+    how: str
+    weights: np.ndarray
+    before: float
+    after: float
+
+    @property
+    def ess(self) -> float:
+        """Return 1 / sum w^2."""
+        return float(1 / np.sum(self.weights**2))
+
+    @property
+    def sentence(self) -> str:
+        """Return what the weights did, and what they cannot do."""
+        return (
+            f"{self.how}: the kernel Stein discrepancy is {self.after:.3g}, and was {self.before:.3g}. 1 / sum w^2 is "
+            f"{self.ess:.0f} of {len(self.weights):,}. Weights cannot widen draws: a collapsed set still has no point "
+            "outside its hull."
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
     """Hold draws and what is known about them, in unconstrained coordinates.
@@ -83,6 +113,7 @@ class Evidence:
         diverging: how many draws of the reference ended a diverging trajectory; None if that is not known.
         flat: along what the density does not fall, see `rays.flat_direction`; None if there is no target.
         modes: all that the search for the start has found, of `target.Mode`; or None.
+        weighing: weights of the draws, or None. Other checks than `weighing` do not read them.
     """
 
     draws: np.ndarray
@@ -99,6 +130,7 @@ class Evidence:
     diverging: int | None = None
     modes: tuple[Mode, ...] | None = None
     flat: str | None = None
+    weighing: Weighing | None = None
 
     def __repr__(self) -> str:
         return f"<Evidence: {self.n:,} draws of {self.d} coordinates>"

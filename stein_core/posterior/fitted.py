@@ -61,9 +61,7 @@ class Fit:
     @property
     def values(self) -> dict[str, np.ndarray]:
         """Return the draws as the model's own sites, deterministic ones included: name -> (n, ...)."""
-        with in_precision_of(self.target):
-            draws = jnp.asarray(self.draws, float)
-            return {name: np.asarray(rows) for name, rows in self.target.constrain(draws).items()}
+        return values_of(self.target, self.draws)
 
     def to_arviz(self):
         """Return the draws as ArviZ's InferenceData (1.x: DataTree), with log densities in `sample_stats`."""
@@ -72,6 +70,12 @@ class Fit:
         if self.log_q is not None:
             stats["log_q"] = self.log_q[None]
         return from_groups({"posterior": chain, "sample_stats": stats})
+
+
+def values_of(target: Target, draws: np.ndarray) -> dict[str, np.ndarray]:
+    """Return draws (n, d) of theta as the model's own sites, deterministic ones included: name -> (n, ...)."""
+    with in_precision_of(target):
+        return {name: np.asarray(rows) for name, rows in target.constrain(jnp.asarray(draws, float)).items()}
 
 
 def draws_of(recipe: Recipe, particles: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:

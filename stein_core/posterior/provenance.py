@@ -51,6 +51,8 @@ def provenance(seen: Evidence, made: Fit | None, date: str) -> dict[str, Any]:
     if made is not None:
         facts["of"] = "particles" if made.log_q is None else "draws of a mixture of guides"
         facts |= _of_run(made)
+    if seen.weighing is not None:
+        facts["weights"] = seen.weighing.how
     if seen.reference is not None:
         chains, k, _ = seen.reference.shape
         facts["reference"] = f"{k:,} draws" if chains == 1 else f"{chains} chains of {k:,} draws"

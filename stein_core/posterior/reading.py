@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ def evidence_of(what: Any, target: Target | None, scores=None, particles: bool =
         ValueError: a shape that does not fit, a row that is not finite, a site without values, or particles in chains.
     """
     if isinstance(what, Evidence):
-        return what
+        return replace(what, chains=0) if particles else what
     if isinstance(what, Fit):
         log_p, found = log_densities(what.target, what.draws)
         chains = 0 if what.log_q is None else 1
@@ -135,10 +136,9 @@ def _draws(what, target) -> tuple[np.ndarray, int, tuple[str, ...] | None]:
 def _law(fit: Fit, times: int) -> float:
     """Return the Stein trace of the method's law with so many times the particles; NaN if there is none.
 
-    The law of a method without a kernel is that of a random walk on a standard normal. On another density its Stein
-    trace is another one, and more particles do not change it.
+    Only a method that ends as a regular simplex has the Stein trace of its law on other densities too.
     """
     spec = fit.recipe.spec
     facts = METHODS[spec.method].facts
     knobs = {name: knob.default for name, knob in spec.knobs().items()} | dict(fit.recipe.knobs)
-    return float(facts.law(spec.dim, times * len(fit.draws), knobs)) if facts.kernel else math.nan
+    return float(facts.law(spec.dim, times * len(fit.draws), knobs)) if facts.simplex else math.nan

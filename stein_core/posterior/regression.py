@@ -11,6 +11,7 @@ from stein_core.targets.own.rays import in_words
 
 LARGEST = 400  # coordinates, above which no matrix of them is made
 FLAT = 1e-10  # of the largest eigenvalue of the correlations: a smaller one is none
+LEAST = 0.25  # ratio of variances, below which the spread of terms is not scaled further
 
 
 class Direction(NamedTuple):
@@ -85,6 +86,9 @@ def extremes(
     half of the draws selects a direction, and the other half gives its ratio: -E[(g . s) (u . (x - mean))] = g . u by
     Stein's identity, for any g and u that do not depend on these draws. The ratio is the mean of both.
 
+    A ratio below 1 may be chance: the large terms happen to be missing. Then the terms are too little spread, too, by
+    about that ratio. So their spread is divided by it: the error is that of draws with ratio 1.
+
     Args:
         draws, scores: (n, d).
         ess: effective number of draws.
@@ -102,13 +106,16 @@ def extremes(
     for k in (0, -1):
         loadings = whole.unit * np.linalg.solve(whole.root.T, whole.vectors[:, k])
         ratios = [whole.values[k]] if halves is None else []
-        errors = []
+        spreads = []
         for one, (_, other) in zip(chosen, parts):
             along, slope = np.linalg.solve(one.root.T, one.vectors[:, k]), one.root @ one.vectors[:, k]
             place = draws[other] @ along
             terms = -(scores[other] @ slope) * (place - place.mean())
             ratios.append(terms.sum() / (len(terms) - 1))
-            errors.append(max(terms.std(), math.sqrt(2.0)) / math.sqrt(len(terms)))  # sqrt(2): of a normal
+            spreads.append((terms.std(), math.sqrt(len(terms))))
+        ratio = float(np.mean(ratios))
+        scale = min(max(ratio, LEAST), 1.0) if ratio > 0 else 1.0
+        errors = [max(spread / scale, math.sqrt(2.0)) / root for spread, root in spreads]  # sqrt(2): of a normal
         error = math.hypot(*errors) / 2 * math.sqrt(len(draws) / ess) if errors else 0.0
-        found.append(Direction(float(np.mean(ratios)), error, loadings))
+        found.append(Direction(ratio, error, loadings))
     return tuple(found)

@@ -25,6 +25,7 @@ from stein_core.posterior.fit import DEFAULTS, fit
 from stein_core.posterior.fitted import Fit
 from stein_core.posterior.provenance import now, provenance
 from stein_core.posterior.reading import evidence_of, reference_of
+from stein_core.posterior.weighing import Weighed
 
 SNIPPET = (
     'np.savez("mine.npz", draws=theta, scores=jax.vmap(jax.grad(log_density))(theta), lp=jax.vmap(log_density)(theta))'
@@ -258,8 +259,8 @@ def diagnose(
     """Check a fit, or draws.
 
     Args:
-        what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model; or ArviZ's
-            InferenceData.
+        what: a Fit; draws (n, d) or (chains, n, d) of unconstrained theta; named values of a model; ArviZ's
+            InferenceData; or what `weigh` or `thin` returns.
         target: whose draws they are, for example from `from_numpyro`.
         scores: gradients of the log density at the draws, in their shape, if there is no target.
         reference: (k, d) or (chains, k, d) draws that are right, for example from `reference.nuts`; or ArviZ's
@@ -274,10 +275,13 @@ def diagnose(
     Raises:
         ValueError: a shape that does not fit, or a number that is not finite.
     """
+    made = what if isinstance(what, Fit) else None
+    if isinstance(what, Weighed):
+        what, target, made = what.evidence, what.target, what.made
     seen = evidence_of(what, target, scores, particles)
+    target = made.target if made else target
     if reference is not None:
-        of = what.target if isinstance(what, Fit) else target
-        right, diverging = reference_of(reference, seen.d, of)
+        right, diverging = reference_of(reference, seen.d, target)
         seen = replace(seen, reference=right, diverging=diverging)
     findings = {}
     for check in CHECKS.entries():
@@ -285,6 +289,4 @@ def diagnose(
             found = check.make(seen)
             if found is not None:
                 findings[check.name] = found
-    made = what if isinstance(what, Fit) else None
-    target = made.target if made else target
     return Report(seen, findings, made, name, (target.name or repr(target)) if target else "")

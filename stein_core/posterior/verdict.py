@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from stein_core.contract.registry import METHODS
@@ -10,6 +11,7 @@ from stein_core.posterior.evidence import CHECKS, Evidence, Finding
 from stein_core.posterior.fitted import Fit
 
 FIRST = ("finite", "spread", "reference", "width", "location", "shape", "curvature", "modes", "stein_trace")
+CLEARLY = 1.5  # factor, by which the sd along a direction is further off than each coordinate's: then it is said first
 MEASURED = ("Too narrow", "Too wide", "Off centre")  # how the short sentence of a measured fault begins
 
 
@@ -30,7 +32,8 @@ def said(seen: Evidence, findings: Mapping[str, Finding], made: Fit | None = Non
     if wrong:
         if "proper" in wrong:
             return f"These draws cannot be right. {wrong['proper'].sentence}"
-        order = sorted(wrong, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        first = _places(wrong)
+        order = sorted(wrong, key=lambda name: first.index(name) if name in first else len(first))
         shorts = [wrong[name].short or f"Not right. {wrong[name].sentence}" for name in order]
         kinds = MEASURED[:2] if "spread" in wrong else MEASURED  # without a width, a distance in widths says nothing
         judged = next((short for short in shorts if short.startswith(kinds)), "")
@@ -50,6 +53,18 @@ def said(seen: Evidence, findings: Mapping[str, Finding], made: Fit | None = Non
     if missing:
         return f"No fault was found, but {', and '.join(parts)}."
     return f"No sign of a wrong location or width{''.join(f', but {part}' for part in parts)}."
+
+
+def _places(wrong: Mapping[str, Finding]) -> tuple[str, ...]:
+    """Return `FIRST`, with the shape before the width if a direction is clearly further off than each coordinate."""
+    if not {"shape", "width"} <= set(wrong):
+        return FIRST
+    along, alone = (abs(math.log(max(wrong[name].value, 1e-9))) for name in ("shape", "width"))
+    if not along > alone + math.log(CLEARLY):
+        return FIRST
+    others = [name for name in FIRST if name != "shape"]
+    at = others.index("width")
+    return (*others[:at], "shape", *others[at:])
 
 
 def _rest(headline: str, findings: Mapping[str, Finding]) -> list[str]:

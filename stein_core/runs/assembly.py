@@ -48,17 +48,19 @@ def problem_of(
         spec: the static choices.
         knobs: full name -> traced value, all of them; see `Knobs.traced`.
         data: of the target, if they are an argument of a program; None: those on the device.
-        target: what a target without knobs and data was when the program was made; None: what it is now.
+        target: what a target without knobs and data was when the program was made, or one with a mask; None: what it is
+            now.
         mask: see `problem.Problem`.
     """
     entry = TARGETS[spec.target]
-    if target is None or entry.knobs or entry.facts.data:
+    if target is None or (mask is None and (entry.knobs or entry.facts.data)):
         target = target_at(spec, knobs, data)
     guide = guide_of(spec, knobs, mask)
 
+    shift = knobs["init.shift"] * jnp.eye(1, target.dim)
+    center, scale = jnp.asarray(target.start.center, float), jnp.asarray(target.start.scale, float)
+
     def start(key, n):
-        shift = knobs["init.shift"] * jnp.eye(1, target.dim)
-        center, scale = jnp.asarray(target.start.center, float), jnp.asarray(target.start.scale, float)
         if target.start.draw is None:
             where = center + scale * (knobs["init.spread"] * normal(key, (n,), target.dim) + shift)
         else:
@@ -78,6 +80,7 @@ def problem_of(
         start=start,
         size=partial(GUIDES[spec.guide].facts.size, **spec.options_of("guide")),
         mask=mask,
+        start_normal=None if target.start.draw else (center + scale * shift[0], knobs["init.spread"] * scale),
         optimize=OPTIMIZERS[spec.optimizer].make,
     )
 

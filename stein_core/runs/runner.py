@@ -17,14 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.base.machine import trim_memory
+from stein_core.base.machine import takes_turns, trim_memory, turn
 from stein_core.base.pieces import PIECE, rest_of_this_thread
 from stein_core.contract.knobs import precision
 from stein_core.contract.recipe import Knobs, knobs_of
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import Spec, data_of, target_of
-from stein_core.contract.types import Frame, State
+from stein_core.contract.types import Frame, Method, State
 from stein_core.forces.guides import correlation
+from stein_core.forces.problem import Problem
 from stein_core.runs.assembly import (
     CompiledDiagnostics,
     Measure,
@@ -61,6 +62,7 @@ class Stepper(Edits):
         self._wide, self._ahead = spec.capacity >= WIDE and jax.default_backend() == "cpu", None
         self._diagnostics: dict[Any, CompiledDiagnostics] = {}
         self._prepared: set[Any] = set()
+        self._turns: bool | None = None  # see `machine.takes_turns`; None until it is known
 
     def sharing(self, spec: Spec) -> Stepper:
         """Return a Stepper of another spec that has the programs of this one.
@@ -139,20 +141,7 @@ class Stepper(Edits):
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1:]
 
     def _look(self, state: State, knobs, data) -> tuple[dict[str, Any], State | None]:
-        problem, method = self._assembled(knobs, data)
-        key = jax.random.fold_in(state.key, state.step)
-        after, forces = method.step(key, state)
-        seen = {
-            "extra": method.extra(key, state) if method.extra else {},
-            "step": state.step,
-            "m": problem.m,
-            "finite": is_finite(after),
-            "particles": state.particles,
-            "locations": problem.guide.location(state.particles),
-            "scales": problem.guide.scale(state.particles),
-            "correlation": correlation(problem.guide, state.particles),
-            "forces": forces,
-        }
+        seen, after = look_at(*self._assembled(knobs, data), state)
         return seen, after if self._wide else None
 
     def _init_particle(self, location, knobs, data):
@@ -219,9 +208,10 @@ class Stepper(Edits):
         if not self._wide:
             with jax.default_matmul_precision("highest"):
                 data = data_of(self.spec)
-                after, finite = self._advance(state, knobs, data, np.int32(steps))
+                after, finite = self._run(self._advance, state, knobs, data, np.int32(steps))
                 if not finite:  # repeat all steps but the last: cheaper than to keep the state before every step
-                    after, _ = self._advance(state, knobs, data, np.int32(int(after.step) - int(state.step) - 1))
+                    fewer = np.int32(int(after.step) - int(state.step) - 1)
+                    after, _ = self._run(self._advance, state, knobs, data, fewer)
                 return after
         for _ in range(steps):
             ahead = self._ahead
@@ -231,6 +221,14 @@ class Stepper(Edits):
                 break
             state = ahead[3]
         return state
+
+    def _run(self, program, *arguments):
+        """Run a program that takes a step, in turn with others if it must."""
+        if self._turns is None:
+            self._turns = takes_turns(program.trace(*arguments).jaxpr.jaxpr)
+        with turn(self._turns):
+            result = program(*arguments)
+            return jax.block_until_ready(result) if self._turns else result
 
     def look(self, state: State, knobs: Mapping[str, Any], measure: Measure = True) -> Frame:
         """Return the Frame of `state` under `knobs`. The state stays as it is.
@@ -272,7 +270,7 @@ class Stepper(Edits):
     def _step_ahead(self, state: State, knobs: dict[str, np.ndarray]) -> tuple[dict[str, Any], tuple]:
         """Return the view of a state, and (state, knobs, whether the next step is finite, the next state)."""
         with jax.default_matmul_precision("highest"):
-            seen, after = self._look(state, knobs, data_of(self.spec))
+            seen, after = self._run(self._look, state, knobs, data_of(self.spec))
         ahead = state, knobs, seen["finite"], after
         self._ahead = ahead if self._wide else None
         return seen, ahead
@@ -286,3 +284,21 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def is_finite(state: State):
     """Return whether every coordinate is finite and within the limit."""
     return jnp.all(jnp.abs(state.particles) < LIMIT)
+
+
+def look_at(problem: Problem, method: Method, state: State) -> tuple[dict[str, Any], State]:
+    """Return what a Frame shows of a state, by name and for every row of it, and the next state."""
+    key = jax.random.fold_in(state.key, state.step)
+    after, forces = method.step(key, state)
+    seen = {
+        "extra": method.extra(key, state) if method.extra else {},
+        "step": state.step,
+        "m": problem.m,
+        "finite": is_finite(after),
+        "particles": state.particles,
+        "locations": problem.guide.location(state.particles),
+        "scales": problem.guide.scale(state.particles),
+        "correlation": correlation(problem.guide, state.particles),
+        "forces": forces,
+    }
+    return seen, after

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.base.machine import takes_turns, turn
 from stein_core.contract.knobs import Knob, precision
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import GUIDES, METHODS, TARGETS
@@ -120,7 +121,8 @@ def _compiled(program: tuple, entries: tuple, count: int):
 
     def build(knobs, d, data):
         mask = (jnp.arange(dim) < d).astype(float) if target_entry.facts.pads else None
-        target = None if mask is None else target_entry.make(dim, mask)
+        own = {knob.name: {**fixed, **knobs}[f"target.{knob.name}"] for knob in target_entry.knobs}
+        target = None if mask is None else target_entry.make(dim, mask, **own)
         each = [assemble(spec, {**fixed, **knobs}, data, target=target, mask=mask) for spec in specs]
         problem, steps = each[0][0], [method.step for _, method in each]
 
@@ -243,16 +245,19 @@ def run_batch(
         runs = start(seeds, knobs, d, data)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         spent, blocks = 0.0, 1
+        turns = takes_turns(advance.trace(runs, knobs, d, *limits, data, np.int32(blocks)).jaxpr.jaxpr)
         while not all(results) and not cancelled():
             before = time.perf_counter()
-            runs = advance(runs, knobs, d, *limits, data, np.int32(blocks))
-            done = np.asarray(runs.done)
+            with turn(turns):
+                runs = advance(runs, knobs, d, *limits, data, np.int32(blocks))
+                done = np.asarray(runs.done)
             blocks = max(1, min(200, int(blocks * CHUNK_SECONDS / (time.perf_counter() - before))))
             spent += time.perf_counter() - before
             fresh = [i for i, result in enumerate(results) if done[i] and not result]
             if fresh:
                 particles = np.asarray(runs.state.particles)
-                metrics = np.asarray(finish(runs, knobs, d, data), float)
+                with turn(turns):
+                    metrics = np.asarray(finish(runs, knobs, d, data), float)
                 events, changes = np.asarray(runs.events), np.asarray(runs.changes)
                 steps = np.asarray(runs.state.step)
             for i in fresh:

@@ -53,12 +53,16 @@ def waveform(dim, *, data):
     of NUTS."""
     x, y = (jnp.asarray(each, float) for each in data)
 
+    def log_prior(theta):
+        return -0.005 * jnp.sum(theta**2)
+
     def log_density(theta):
         logits = x @ theta
-        return jnp.sum(y * logits - _softplus(logits)) - 0.005 * jnp.sum(theta**2)
+        return jnp.sum(y * logits - _softplus(logits)) + log_prior(theta)
 
     return Target(
         log_density=log_density,
+        log_prior=log_prior,
         start=Start(np.zeros(dim), np.ones(dim), note=FAR),
         truth=Truth(reference=waveform_reference()),
         extent=(-1.0, 11.0, -4.0, 4.0),

@@ -20,9 +20,17 @@ from stein_core.theory.laws import (
     simplex_root,
     simplex_variance,
 )
+from stein_core.theory.remedies import (
+    block_variance,
+    noisy_variance,
+    projected_variance,
+    subspace_variance,
+    two_kernel_variance,
+)
 
 __all__ = [
     "RULES",
+    "block_variance",
     "corollary_4",
     "corollary_6",
     "damping",
@@ -31,8 +39,10 @@ __all__ = [
     "mmd_variance",
     "noise_of_s1",
     "noise_of_s2",
+    "noisy_variance",
     "pair_argument",
     "profile",
+    "projected_variance",
     "proposition_3",
     "proposition_5",
     "proposition_5_imq",
@@ -40,4 +50,6 @@ __all__ = [
     "proposition_7",
     "simplex_root",
     "simplex_variance",
+    "subspace_variance",
+    "two_kernel_variance",
 ]

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
@@ -20,8 +21,8 @@ RULES = ("median", "median_log", "numpyro", "liuwang", "fixed", "root_dim")
 
 
 def profile(kernel: str):
-    """Return (f, f') of a registered radial kernel, as functions of a float in float64; None for an inner-product
-    kernel.
+    """Return (f, f') of a registered radial kernel, as functions of a float or an array in float64; None for an
+    inner-product kernel.
 
     Raises:
         UnknownName: the kernel is not registered. The laws below that take a kernel raise it too.
@@ -35,11 +36,12 @@ def _profile(entry):
         return None
 
     def at(function):
-        compiled = jax.jit(function)  # a root takes hundreds of calls
+        compiled = jax.jit(jnp.vectorize(function))  # a root takes hundreds of calls
 
         def value(u):
             with jax.enable_x64():
-                return float(compiled(np.float64(u)))
+                found = np.asarray(compiled(np.asarray(u, np.float64)))
+            return found if found.ndim else float(found)
 
         return value
 
@@ -76,17 +78,26 @@ def simplex_variance(
     Raises:
         UnknownName: the kernel or the rule is not registered.
     """
-    functions = profile(kernel)
-    if functions is None:
+    balance = balance_of(d, n, kernel, damping)
+    if balance is None:
         BANDWIDTHS[rule]
         return np.nan
+    return simplex_root(d, n, rule, factor, alpha, balance)
+
+
+def balance_of(d: int, n: int, kernel: str, damping: float = 1.0) -> Callable[[float], float] | None:
+    """Return u -> -(n/d) u f'(u) / (lambda - f(u)), the v at which SVGD's forces balance; None for an inner-product
+    kernel."""
+    functions = profile(kernel)
+    if functions is None:
+        return None
     f, slope = functions
 
     def balance(u):
         gap = damping - f(u)
         return -n / d * u * slope(u) / gap if abs(gap) > 1e-12 else np.inf
 
-    return simplex_root(d, n, rule, factor, alpha, balance)
+    return balance
 
 
 def simplex_root(d: int, n: int, rule: str, factor: float, alpha: float, balance: Callable[[float], float]) -> float:
@@ -114,7 +125,7 @@ def simplex_root(d: int, n: int, rule: str, factor: float, alpha: float, balance
     def gap(log_v):
         return np.exp(log_v) - alpha * balance(per_v * np.exp(log_v))
 
-    return _root(gap)
+    return root_of(gap)
 
 
 def pair_argument(n: int, rule: str, factor: float = 1.0) -> float | None:
@@ -129,7 +140,7 @@ def pair_argument(n: int, rule: str, factor: float = 1.0) -> float | None:
     return at_median[rule] / factor**2 if rule in at_median else None
 
 
-def _root(gap) -> float:
+def root_of(gap: Callable[[float], float]) -> float:
     """Return exp of the root of `gap` that is nearest to 0 from above, or NaN."""
     grid = np.linspace(np.log(1e-8), np.log(1e4), 400)
     values = np.array([gap(x) for x in grid])
@@ -165,7 +176,7 @@ def proposition_5(gamma: float, kernel: str = "rbf") -> float:
     if functions is None or gamma <= 1:
         return np.nan
     f, slope = functions
-    return _root(lambda x: slope(np.exp(x)) - gamma * (f(np.exp(x)) - 1.0))
+    return root_of(lambda x: slope(np.exp(x)) - gamma * (f(np.exp(x)) - 1.0))
 
 
 def proposition_5_rbf(gamma: float) -> float:
@@ -232,7 +243,7 @@ def mmd_variance(d: int, n: int, rule: str = "median", factor: float = 1.0) -> f
         driving = -0.5 * d * np.log1p(1 / s) - v * d * (n - 1) / n / (2 + 2 * s) - np.log1p(s)
         return driving - (-v * d / s - np.log(s))
 
-    return _root(gap)
+    return root_of(gap)
 
 
 def damping(gamma: float, kernel: str = "rbf", factor: float = 1.0) -> float:

@@ -117,7 +117,7 @@ PEERS = {"blackjax": blackjax, "numpyro": numpyro, "numpyro patched": lambda cas
 # ---- measuring
 
 
-def _seconds(run: Callable[[int], None], least: float) -> float:
+def seconds(run: Callable[[int], None], least: float) -> float:
     """Seconds a step, over a run of at least so many seconds."""
     steps = 1
     while True:
@@ -210,14 +210,14 @@ def compare(case: Case, rate: dict[str, float], pairs: int, least: float) -> dic
         theirs = PEERS[name](case)
         compiled, ratios, times = time.perf_counter() - began, [], []
         for _ in range(pairs):
-            mine.append(_seconds(run, least))
-            times.append(_seconds(theirs, least))
+            mine.append(seconds(run, least))
+            times.append(seconds(theirs, least))
             ratios.append(times[-1] / mine[-1])
         row["peers"][name] = {
             "ms": 1e3 * statistics.median(times), "compile_s": round(compiled, 1), "ratio": statistics.median(ratios),
             "ratios": [round(r, 2) for r in ratios],
         }  # fmt: skip
-    mine = mine or [_seconds(run, least) for _ in range(pairs)]
+    mine = mine or [seconds(run, least) for _ in range(pairs)]
     row["ms"], row["floor_ms"] = 1e3 * statistics.median(mine), 1e3 * floor(case, rate)
     row["to_floor"], row["to_floor_drawn"] = (
         row["ms"] / row["floor_ms"],

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import remedies
 import steps
 
 from stein_core.contract.recipe import knobs_of
@@ -80,7 +81,7 @@ def test_the_table(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(steps, "ours", lambda case: runner("ours", 1e-3))
     monkeypatch.setattr(steps, "PEERS", {name: lambda case, name=name: runner(name, 3e-3) for name in steps.PEERS})
-    monkeypatch.setattr(steps, "_seconds", lambda run, least: run(1) or run.cost)
+    monkeypatch.setattr(steps, "seconds", lambda run, least: run(1) or run.cost)
     monkeypatch.setattr(steps, "rates", lambda: RATE)
     monkeypatch.setattr(steps, "cases", lambda quick: [cases.svgd_case(4, 2)])
     steps.main(["--pairs", "3", "--json", str(tmp_path / "table.json")])
@@ -97,4 +98,10 @@ def test_seconds_per_step_of_a_long_enough_run(monkeypatch):
     def run(steps):
         clock[0] += 0.01 + 0.001 * steps  # a start and a millisecond a step
 
-    assert steps._seconds(run, 2.0) == pytest.approx(0.001, rel=0.02)
+    assert steps.seconds(run, 2.0) == pytest.approx(0.001, rel=0.02)
+
+
+def test_a_remedy_is_compared_with_svgd_on_the_same_problem():
+    one, plain = (remedies.case_of(method, 7, 3) for method in ("noisy", "svgd"))
+    assert one.spec.carried_to(method="svgd") == plain.spec and one.particles == plain.particles == 7
+    assert min(remedies.compare("noisy", 7, 3, 1, least=0.0)) > 0

@@ -95,6 +95,23 @@ particle to itself, which matters for few particles.
 | Ba et al. | $\mathrm{Med}(r^2)$ | `median` |
 | this app's default | $\mathrm{Med}(r^2) / \log n$ | `median_log` |
 """
+# Names in papers and in the programs PyMC, NumPyro and Pyro.
+NAMES = """
+Some names stand for several methods, and some methods have several names.
+
+| name | method | here |
+|---|---|---|
+| ASVGD | amortized SVGD: a network learns the moves (PyMC) | |
+| ASVGD | annealed SVGD (D'Angelo & Fortuin, NumPyro) | `annealed` |
+| ASVGD | accelerated SVGD: momentum (Stein & Li) | `accelerated` |
+| SPOS | noisy SVGD: SVGD with Langevin noise (Zhang et al.) | `noisy` |
+| stochastic SVGD | SVGD with noise whose covariance is the Gram matrix (Gallego & Insua) | `stochastic` |
+| KCC-SVGD, Pyro's "multivariate" | a kernel for each coordinate: blocks of one | `blocks` |
+| S-SVGD, GSVGD | SVGD on slices or subspaces, chosen at random or by a search | `random_subspace` has those at random |
+| SVN | Stein variational Newton | `newton` |
+| R-SVGD | regularized SVGD | `regularized` |
+| pSVGD | projected SVGD | `projected` |
+"""
 
 
 class Notation:
@@ -134,6 +151,7 @@ def everything() -> str:
         table(("symbol", "in the code", "meaning", "unit", "made in"), notation),
         markdown_html(CONVENTIONS),
         markdown_html(MEDIANS),
+        markdown_html(NAMES),
         "<h2>Terms</h2>",
         table(("term", "meaning"), [(html.escape(name), html.escape(says)) for name, says in TERMS.items()]),
         "<h2>Corrections</h2>",

@@ -245,6 +245,19 @@ PAPERS = (
         "The same with a polynomial part, which makes the check *Tails* exact on normal posteriors but for its ridge.",
     ),
     Paper(
+        "Liu & Lee 2017",
+        "Black-box importance sampling",
+        "AISTATS 2017",
+        "Stein weights, `weigh`: the weights with the least kernel Stein discrepancy. The density of the draws is not "
+        "needed.",
+    ),
+    Paper(
+        "Riabiz et al. 2022",
+        "Optimal thinning of MCMC output",
+        "Journal of the Royal Statistical Society B 84",
+        "Stein thinning, `thin`: the draws that lower the kernel Stein discrepancy most, one after the other.",
+    ),
+    Paper(
         "Vehtari et al. 2021",
         "Rank-normalization, folding, and localization: an improved R-hat",
         "Bayesian Analysis 16",
@@ -267,5 +280,77 @@ PAPERS = (
         "Automatic reparameterisation of probabilistic programs",
         "ICML 2020",
         "Decentring, by NumPyro's `LocScaleReparam`: `fit` does it if the mode is no place to start.",
+    ),
+    Paper(
+        "Zhang et al. 2020",
+        "Stochastic particle-optimization sampling and the non-asymptotic convergence theory",
+        "AISTATS 2020",
+        "SPOS: SVGD with Langevin noise of weight 1/beta, here *Noisy SVGD*.",
+    ),
+    Paper(
+        "MacDonald et al. 2025",
+        "Hybrid kernel Stein variational gradient descent",
+        "TMLR 2025",
+        "One kernel for the scores, another for the repulsion. Its name h-SVGD is also that of another method here.",
+    ),
+    Paper(
+        "Singhal et al. 2019",
+        "Kernelized complete conditional Stein discrepancy",
+        "arXiv 1904.04478",
+        "A kernel for each coordinate: *Block SVGD* with blocks of one.",
+    ),
+    Paper(
+        "Gong et al. 2021",
+        "Sliced kernelized Stein discrepancy",
+        "ICLR 2021",
+        "SVGD along lines (S-SVGD).",
+    ),
+    Paper(
+        "Liu et al. 2022",
+        "Grassmann Stein variational gradient descent",
+        "AISTATS 2022",
+        "SVGD in subspaces that move (GSVGD). Ours are random at each step, without its drift.",
+    ),
+    Paper(
+        "Chen & Ghattas 2020",
+        "Projected Stein variational gradient descent",
+        "NeurIPS 2020",
+        "SVGD in the directions that the data inform.",
+    ),
+    Paper(
+        "Zhuo et al. 2018",
+        "Message passing Stein variational gradient descent",
+        "ICML 2018",
+        "The kernel of a coordinate sees its Markov blanket: *Graphical SVGD*.",
+    ),
+    Paper(
+        "Wang et al. 2018",
+        "Stein variational message passing for continuous graphical models",
+        "ICML 2018",
+        "The same idea.",
+    ),
+    Paper(
+        "Wang et al. 2019 (matrix kernels)",
+        "Stein variational gradient descent with matrix-valued kernels",
+        "NeurIPS 2019",
+        "The mean Hessian as the metric of the kernel.",
+    ),
+    Paper(
+        "He et al. 2025",
+        "Regularized Stein variational gradient flow",
+        "Foundations of Computational Mathematics 2025",
+        "The inverse of the Gram matrix before the force (R-SVGD).",
+    ),
+    Paper(
+        "Stein & Li 2025",
+        "Accelerated Stein variational gradient flow",
+        "GSI 2025",
+        "Nesterov's momentum in SVGD's geometry. Their ASVGD; annealed and amortized SVGD have the same initials.",
+    ),
+    Paper(
+        "Nuesken 2024",
+        "Stein transport for Bayesian inference",
+        "arXiv 2409.01464",
+        "Particles that follow a path of densities and arrive at time 1.",
     ),
 )

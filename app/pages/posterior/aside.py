@@ -29,7 +29,7 @@ CARD = {
 }  # fmt: skip
 MOST = 12  # rows of a table
 NUTS = "nuts"
-TWICE = "twice "  # before the name of the method: the key of a change
+TWICE, WEIGHED = "twice ", "weigh "  # before the name of the method: the key of a change
 ROW = {"margin": (2, 0), "sizing_mode": "stretch_width"}
 
 
@@ -54,7 +54,7 @@ def details(shown: Shown) -> str:
 def judged(shown: Shown) -> str:
     """Return what the verdict is about: a fit, or a file with its draws, their scores and its size."""
     if shown.way != UPLOAD:
-        return f"{shown.of}, {shown.title}"
+        return ", ".join(filter(None, (shown.of, shown.title)))
     draws, d = shown.report["about"]["draws"], shown.report["about"]["coordinates"]
     size = sum(map(len, shown.files.values())) / 1000
     by = f"as draws of {shown.of}" if shown.target else "by their scores"
@@ -79,6 +79,8 @@ def beside(shown: Shown) -> str:
 def measured(one: Shown) -> str:
     """Return what a result has measured, in a line."""
     found = one.findings
+    if one.way.startswith(WEIGHED):
+        return found["weighing"]["sentence"]
     numbers = {
         "sd ×": _value(found, "width"),
         "mean": _value(found, "location", "+.2f", " sd"),
@@ -126,7 +128,7 @@ def rows(
                 bool(one and one.ok),
             )
         )
-    if not shown.report.get("reference"):
+    if shown.target and not shown.report.get("reference"):
         made.append(row("Compare with NUTS", "4 chains, 500 + 1,000 steps", "Run", lambda: act(NUTS), busy))
     return made
 

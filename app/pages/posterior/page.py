@@ -10,7 +10,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from stein_core.posterior.drawing import CSS, questions
-from steinlab.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, rows, verdict
+from stein_core.posterior.weighing import MOST
+from steinlab.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, WEIGHED, rows, verdict
 from steinlab.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
 from steinlab.pages.posterior.example import CHOICE, example
 from steinlab.pages.posterior.jobs import UPLOAD, PosteriorJob, Turns, check_of_file, checks_of_stage
@@ -186,6 +187,8 @@ class PosteriorPage:
         elif key.startswith(TWICE):
             count = str(2 * self.shown.particles)
             self.again(("--particles", count), f"{self.shown.title}, with {count} particles", key, True)
+        elif key.startswith(WEIGHED):
+            self.again(("--weigh",), f"{self.shown.title}, with Stein weights", key, True)
         else:
             self.fit(way=key)
 
@@ -243,7 +246,7 @@ class PosteriorPage:
         if self.shown is None:
             return
         way = self.shown.way
-        look = look_of((WAYS[way][1] if way in WAYS else way.partition(" ")[2]) or "svgd")
+        look = look_of(method_of(way) or "svgd")
         colour = look.dark if self.shell.frame.dark_theme else look.colour
         self.text.html = f'<div class="answer">{questions(self.shown.report, colour)}</div>'
         self.verdict.html = verdict(self.shown)
@@ -257,13 +260,22 @@ class PosteriorPage:
         ways = {key: WAYS[key][0] for key in ("smi", "svgd", "vi")} if self.shown.target else {}
         if self.shown.way in WAYS and self.shown.particles > 1:
             ways[TWICE + WAYS[self.shown.way][1]] = f"Twice as many particles: {2 * self.shown.particles}"
+        draws = self.shown.report["about"]["draws"]
+        if 2 <= draws <= MOST and "finite" in self.shown.findings and not self.shown.way.startswith(WEIGHED):
+            ways[WEIGHED + method_of(self.shown.way)] = "Stein weights for these draws" + SLOW * (draws > MOST / 2)
         head = pmui.Typography("What to change, measured", variant="subtitle2", margin=(8, 8, 0, 8))
         made = rows(self.shown, self.tried, ways, self.change, self.busy) if ways else []
         self.further[:] = [head, *made] if made else []
+
+
+def method_of(way: str) -> str:
+    """Return the method of a way of `Shown`, or ""."""
+    return WAYS[way][1] if way in WAYS else way.partition(" ")[2]
 
 
 ANSWER = {"flex": "1 1 480px"}
 OLD = "0.5"  # how visible an answer is while another one is computed
 WIDE = ".prose > * { max-width: none; }"
 MIDDLE_OF_PAGE = {"max-width": "1212px", "margin": "0 auto", "width": "100%"}
+SLOW = ", a minute or two"
 BELOW = {**MIDDLE_OF_PAGE, "padding": "0 8px", "box-sizing": "border-box"}  # the controls above have a margin of 8

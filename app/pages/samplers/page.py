@@ -9,11 +9,10 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
-from stein_core import METHODS, TARGETS
+from stein_core import METHODS
 from stein_core.contract.spec import target_at
 from steinlab.pages.samplers.figures import Course, Ladder, Latent, Masses
 from steinlab.pages.samplers.view import SamplerView, Seen, of_target, seen_before
-from steinlab.server.background import Threads
 from steinlab.server.loop import soon
 from steinlab.stage.choices import REPULSION
 from steinlab.stage.live_page import KEYS, PRESETS, Live
@@ -23,7 +22,6 @@ from steinlab.ui.colours import darken
 from steinlab.ui.groups import dots, group
 from steinlab.ui.knob_widgets import CHIPS, WIDTH
 
-DRAWING = Threads(1, "samplers")
 MOST = 2  # methods side by side
 BATCH = min(128, CAPACITY)  # most draws of a step on this page
 OTHERS = ("ksdd", "mied", "mala", "sgld", "svgd")
@@ -64,7 +62,7 @@ class Samplers(Live):
 
     key = "samplers"
     plain = Setup("multimodal", ("ksivi",), knobs=KNOBS)
-    presets, views = PRESETS["samplers"], staticmethod(lambda: SamplerView(lambda moments: None))
+    presets, views = PRESETS["samplers"], SamplerView
     marks = {
         **SAMPLED,
         "curve": "μ(z) on the line",
@@ -180,27 +178,10 @@ class Samplers(Live):
         self.heed(setup.knobs)
 
     def heed(self, knobs):
-        """Draw what depends on these knobs but not on the run: the line of z, and the density."""
+        """Take over what depends on these knobs but not on the run: the line of z, and the exact draws."""
         if "method.angle" in knobs:
             self.latent.show(knobs["method.angle"])
-        own = of_target({**self.view.knobs, **of_target(knobs)})
-        if dict(own) != dict(self.view.knobs):
-            self.view.knobs = own
-            setup = self.session.shown()[0] if hasattr(self, "session") else None
-            if setup and self.stage.scene and any(name.startswith("target.") for name in knobs):
-                DRAWING.submit(self.redraw, setup.spec(setup.methods[0], BATCH), own)
-
-    def redraw(self, spec, own):
-        """Draw the density again, on a thread; one that is no longer wanted is not shown."""
-        if own is not self.view.knobs or not TARGETS[spec.target].knobs:
-            return
-        drawn = self.view.background(spec)
-
-        def show():
-            if own is self.view.knobs and self.stage.scene:
-                self.stage.scene = {**self.stage.scene, "backgrounds": [drawn]}
-
-        self.later(show)
+        self.view.knobs = of_target({**self.view.knobs, **of_target(knobs)})
 
     # ---- figures below the stage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,14 +12,13 @@ import numpy as np
 from stein_core import METHODS, Frame, Spec
 from stein_core.base.samples import shares, sliced_wasserstein
 from stein_core.contract.spec import Options, target_at
+from steinlab.stage.numbered import Numbered
 from steinlab.stage.run import Run
-from steinlab.stage.scene import SideBySide, density
 from steinlab.stage.wire import Panel
 
 MEASURED = ("mmd", "ksd", "stein_trace", "sample_variance", "force", "attraction", "repulsion")
 EXACT = 2000  # exact draws that a sample is compared with
 DIRECTIONS = 32
-EVERY = 0.15  # seconds between two points of the figures
 SMOOTH = 20  # points that the loss is averaged over: one step's estimate is noise
 
 
@@ -79,37 +77,19 @@ def of_target(values: Mapping[str, Any]) -> Options:
     return Options({name: value for name, value in values.items() if name.startswith("target.")})
 
 
-class SamplerView(SideBySide):
-    """Cards with the curve mu(z), for one or two methods.
+class SamplerView(Numbered):
+    """Cards with the curve mu(z), for one or two methods. on_seen: of Numbered."""
 
-    Args:
-        on_seen: called on the worker's thread with a list of Seen, a few times a second.
-    """
+    def __init__(self, on_seen: Callable[[list[Seen]], None] = lambda moments: None):
+        super().__init__(MEASURED, on_seen)
+        self.knobs = Options()  # the target's own, as the page has them
 
-    def __init__(self, on_seen: Callable[[list[Seen]], None]):
-        super().__init__(MEASURED)
-        self.on_seen, self.knobs = on_seen, Options()  # the target's own, as the page has them
-        self.next_time, self.last = 0.0, (0, -1)
-
-    def scene(self, specs: Sequence[Spec]) -> dict:
-        return {**super().scene(specs), "backgrounds": [self.background(specs[0])]}
-
-    def background(self, spec: Spec) -> dict:
-        """Return the target's density under the present knobs."""
-        known = {name for name in spec.knobs() if name.startswith("target.")}
-        knobs = Options({name: value for name, value in self.knobs.items() if name in known})
-        return density(spec.target, spec.dim, of_target(spec.options), knobs)
-
-    def pack(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> np.ndarray:
-        steps = begun, max((frame.step for frame in run.frames), default=0)
-        now = time.monotonic()
-        if now > self.next_time or steps[0] != self.last[0] or steps[1] <= self.last[1]:
-            self.on_seen([
-                seen(begun, stepper.spec, frame, values, of_target(run.knobs))
-                for stepper, frame, values in zip(run.steppers, run.frames, metrics)
-            ])  # fmt: skip
-            self.next_time, self.last = time.monotonic() + max(EVERY, 10 * (time.monotonic() - now)), steps
-        return super().pack(run, metrics, begun)
+    def numbers(self, run: Run, metrics: Sequence[Mapping[str, float]], begun: int) -> list[Seen]:
+        knobs = of_target(run.knobs)
+        return [
+            seen(begun, stepper.spec, frame, values, knobs)
+            for stepper, frame, values in zip(run.steppers, run.frames, metrics)
+        ]
 
     def panels(self, run: Run, metrics: Sequence[Mapping[str, float]]) -> list[Panel]:
         curves = [frame.extra.get("curve") for frame in run.frames]

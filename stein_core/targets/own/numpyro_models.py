@@ -52,7 +52,9 @@ def from_numpyro(model, *args, seed: int = 0, kwargs: dict | None = None, **keyw
         ValueError: no latent site; one that is discrete, a Delta or on a support without a map to the reals; a
             subsampled plate; a call for random numbers; a density that is finite at no point that was tried.
     """
-    target, sites = _from_numpyro(model, args, {**keywords, **(kwargs or {})}, seed)
+    # New names for the same numbers: JAX 0.10 remembers the precision in which it last met an array.
+    args, named = jax.tree.map(_renamed, (args, {**keywords, **(kwargs or {})}))
+    target, sites = _from_numpyro(model, args, named, seed)
     if not sites.observed:
         shapes = ", ".join(f"{name} {shape}" if shape else name for name, shape in sites.shapes.items())
         text = f"model {_name(model)!r} has no observed site; what it infers: {shapes}. Is a data argument missing?"
@@ -287,6 +289,10 @@ def _in_float64(value):
     """Return data as a new float64 array: a scan takes no data of another precision than its carry."""
     is_real = isinstance(value, jax.Array | np.ndarray) and value.dtype in (np.float32, np.float64)
     return np.array(value, np.float64) if is_real else value
+
+
+def _renamed(value):
+    return value.view() if type(value) is np.ndarray else value
 
 
 def _bare(transform):

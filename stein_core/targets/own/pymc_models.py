@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -109,17 +110,21 @@ def from_pymc(model, seed: int = 0) -> Target:
 
 
 def pymc_parts() -> tuple:
-    """Import what is needed of PyMC, and leave the precision of the process as it was: PyTensor turns float64 on.
+    """Import what is needed of PyMC, and leave the process as it was.
 
-    Call it on a thread of its own: on the caller's, `jax.enable_x64()` may hide the value of the process.
+    PyTensor turns float64 on. PyMC has every later process pretend to 100 devices (XLA_FLAGS), which sums in another
+    order. Call it on a thread of its own: on the caller's, `jax.enable_x64()` may hide the value of the process.
     """
-    precise = jax.config.jax_enable_x64
+    precise, flags = jax.config.jax_enable_x64, os.environ.get("XLA_FLAGS")
     try:
         from pymc import Model
         from pymc.sampling.jax import get_jaxified_graph
         from pytensor.graph.replace import graph_replace
     finally:
         jax.config.update("jax_enable_x64", precise)
+        os.environ.pop("XLA_FLAGS", None)
+        if flags is not None:
+            os.environ["XLA_FLAGS"] = flags
     return Model, get_jaxified_graph, graph_replace
 
 

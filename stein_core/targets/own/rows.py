@@ -68,6 +68,7 @@ def target_of_rows(
     return Target(
         log_density=lambda theta: log_prior(theta) + likelihood(theta),
         log_joint=log_joint_prior and (lambda theta: log_joint_prior(theta) + likelihood(theta)),
+        log_prior=log_prior,
         minibatch=None if batch is None else minibatch,
         **facts,
     )
