@@ -21,7 +21,7 @@ export function render({model, el}) {
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
-    particles: p => table(panels[p].rows), arrows: p => table(cards[p].arrows)};
+    particles: p => panels[p] ? table(panels[p].rows) : null, arrows: p => table(cards[p].arrows)};
 
   const waiting = on => {
     [root, slot()].forEach(node => node?.classList.toggle("waiting", on));

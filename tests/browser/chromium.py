@@ -134,7 +134,8 @@ class Tab:
         return self.rows(panel)
 
     def rows(self, panel: int = 0) -> list:
-        return self.stage(f"particles({panel})")
+        """The particles of a panel, once there is one: a new scene has none before its first frame."""
+        return until(lambda: self.stage(f"particles({panel})"), lambda rows: rows is not None)
 
     def button(self, name: str):
         """The first button whose name has these words, as they are written."""
