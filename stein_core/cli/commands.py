@@ -21,6 +21,7 @@ from stein_core.cli.job import add_job, progress, read_recipes
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import DIAGNOSTICS
 from stein_core.papers import recovery, widths  # noqa: F401  (importing registers)
+from stein_core.sweep import remedies  # noqa: F401  (importing registers)
 from stein_core.sweep.grids import SWEEPS, run_sweep
 from stein_core.sweep.stop import RULES, Stop
 from stein_core.sweep.store import Store

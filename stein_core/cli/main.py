@@ -1,4 +1,4 @@
-"""steinlab (or python -m stein_core) serve | list | run | fit | diagnose | sweep | nuts | record | bench | tables."""
+"""steinlab or python -m stein_core: serve | site | list | run | fit | diagnose | sweep | nuts | record | bench ..."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import sqlite3
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +39,7 @@ from stein_core.cli.files import IMPORTED, run_file
 from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
+from stein_core.cli.site import add_site, folder_of_app
 from stein_core.cli.tables import add_tables
 from stein_core.contract.common_knobs import MAX_CAPACITY
 from stein_core.contract.spec import all_options
@@ -70,6 +70,7 @@ def parser() -> Parser:
     commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(
         act=serve
     )
+    add_site(commands)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
     run = commands.add_parser("run", help="run one recipe")
@@ -156,10 +157,7 @@ def import_files(arguments: list[str] | None) -> list[str]:
 
 def serve(options) -> int:
     """`serve`: this process becomes `panel serve` of the app, with the options that follow."""
-    app = find_spec("steinlab")
-    if app is None or app.origin is None:
-        raise ValueError("serve: 'steinlab' is not installed beside 'stein_core'; allowed: an installation of both.")
-    folder = Path(app.origin).parent
+    folder = folder_of_app("serve")
     index = [] if any(one.startswith("--index") for one in options.others) else ["--index", folder.name]
     os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(folder), *index, *options.others])
 

@@ -1,0 +1,147 @@
+// A run in the browser: the methods of a setup, their states, and what was changed on the way. It knows no mathematics;
+// programs come from `stein_core.web.programs`.
+const ROOM = 2000;  // moments that are kept for the way back
+
+// The model of a stage, as Panel gives it to `render`: properties that tell when they are set, and messages.
+class StageModel {
+  constructor(values, onMessage) {
+    this.handlers = {};
+    this.send_msg = onMessage;
+    for (const [name, first] of Object.entries(values)) {
+      let value = first;
+      Object.defineProperty(this, name, {
+        get: () => value,
+        set: (next) => { value = next; this.tell(name); },
+      });
+    }
+  }
+  on(names, handler) { for (const name of [names].flat()) (this.handlers[name] ??= []).push(handler); }
+  tell(name, what) { for (const handler of this.handlers[name] ?? []) handler(what); }
+}
+
+// Calls f(place) for each place of row `index` of an array, whose particles lie along an axis.
+function placesOf(shape, axis, index, f) {
+  const stride = shape.slice(axis + 1).reduce((a, b) => a * b, 1), size = shape[axis] * stride;
+  const count = shape.slice(0, axis).reduce((a, b) => a * b, 1);
+  for (let k = 0; k < count; k++) for (let s = 0; s < stride; s++) f(k * size + index * stride + s);
+}
+
+class Run {
+  // programs: {method: program}; cards: {method: card of the scene}; values: {knob: number}; seed: a whole number.
+  constructor(programs, cards, values, seed) {
+    Object.assign(this, { programs, cards, values: { ...values }, seed, clock: 0, history: [], place: -1, stopped: [] });
+    this.states = this.each((program) => program.reset(seed, this.knobs(program)));
+    this.look();
+    this.keep();
+  }
+
+  each(f) { return Object.fromEntries(Object.entries(this.programs).map(([name, program]) => [name, f(program, name)])); }
+
+  knobs(program) { return program.meta.knobs.map(({ name, value }) => this.values[name] ?? value); }
+
+  look() {
+    this.seen = this.each((program, name) => program.look(this.states[name], this.knobs(program)));
+  }
+
+  keep() {
+    this.history.splice(this.place + 1, Infinity, { clock: this.clock, states: this.states, seen: this.seen });
+    if (this.history.length > ROOM) this.history = this.history.filter((_, k) => k % 2 === 0);
+    this.place = this.history.length - 1;
+  }
+
+  advance(steps) {
+    for (let k = 0; k < steps; k++) {
+      this.states = this.each((program, name) => {
+        if (this.stopped.includes(name)) return this.states[name];
+        const seen = this.seen?.[name];
+        const [after, finite] = k === 0 && seen ? [seen.after, seen.finite] : program.step(this.states[name], this.knobs(program));
+        if (!finite) this.stopped = [...this.stopped, name];
+        return finite ? after : this.states[name];
+      });
+      this.clock++;
+      if (k === 0) this.seen = null;
+    }
+    this.look();
+    this.keep();
+  }
+
+  go(place) {
+    const moment = this.history[place];
+    Object.assign(this, { place, clock: moment.clock, states: moment.states, seen: moment.seen, stopped: [] });
+  }
+
+  set(name, value) {
+    this.values[name] = value;
+    this.look();
+  }
+
+  get count() { return this.values["method.particles"]; }
+
+  // Adds a particle at a point, or removes one by its index: the two edits of `stein_core.runs.edits`.
+  edit(change) {
+    const count = this.count, room = Math.min(...Object.values(this.programs).map(({ meta }) => meta.capacity));
+    if (change.add ? count >= room : count <= 1) return;
+    this.states = this.each((program, name) => {
+      const { rows, shapes, single, center } = program.meta;
+      if (single) return this.states[name];
+      const state = this.states[name].map((leaf) => (leaf.length === undefined ? leaf : leaf.slice()));
+      for (const [k, axis] of rows) {
+        if (change.add) placesOf(shapes[k], axis, count, (i) => { state[k][i] = 0; });
+        else {
+          const mine = [], last = [];
+          placesOf(shapes[k], axis, change.remove, (i) => mine.push(i));
+          placesOf(shapes[k], axis, count - 1, (i) => last.push(i));
+          mine.forEach((i, j) => { [state[k][i], state[k][last[j]]] = [state[k][last[j]], state[k][i]]; });
+        }
+      }
+      if (change.add) {
+        const row = program.particle(Float32Array.from([...change.add, ...center.slice(2)]), this.knobs(program));
+        state[program.meta.particles].set(row, count * row.length);
+      }
+      return state;
+    });
+    this.values["method.particles"] = count + (change.add ? 1 : -1);
+    this.look();
+    this.history[this.place] = { clock: this.clock, states: this.states, seen: this.seen };
+  }
+
+  // Goes on with programs that have more room: their further particles are those of a new run.
+  widen(programs) {
+    const before = this.programs;
+    this.programs = programs;
+    this.states = this.each((program, name) => {
+      const fresh = program.reset(this.seed, this.knobs(program)), axes = new Map(program.meta.rows);
+      return this.states[name].map((leaf, k) => {
+        if (!axes.has(k)) return leaf;
+        const was = before[name].meta.shapes[k], from = [], to = [];
+        for (let i = 0; i < was[axes.get(k)]; i++) {
+          placesOf(was, axes.get(k), i, (place) => from.push(place));
+          placesOf(program.meta.shapes[k], axes.get(k), i, (place) => to.push(place));
+        }
+        from.forEach((place, j) => { fresh[k][to[j]] = leaf[place]; });
+        return fresh[k];
+      });
+    });
+    Object.assign(this, { history: [], place: -1 });
+    this.look();
+    this.keep();
+  }
+
+  // One frame, as `steinlab.stage.wire.pack` makes it.
+  pack(number) {
+    const parts = [0, Object.keys(this.programs).length, number];
+    for (const [name, { meta }] of Object.entries(this.programs)) {
+      const seen = this.seen[name], m = seen.m, d = meta.dim, p = seen.particles.length / meta.capacity;
+      const metrics = this.cards[name].metrics.map((one) => seen.metrics[meta.metrics.indexOf(one.name)]);
+      parts.push(m, this.clock, meta.guide ? 3 : 0, 0, metrics.length, 0, ...metrics); // the forces on guides are noisy
+      const at = (array, width, i, k) => (k < d ? array[width * i + k] : 0);
+      for (let i = 0; i < m; i++) {
+        for (const [array, width] of [[seen.locations, d], [seen.scales, d], [seen.attract, p], [seen.repulse, p]]) {
+          for (const k of [0, 1]) { const v = at(array, width, i, k); parts.push(Number.isFinite(v) ? v : 0); }
+        }
+        parts.push(seen.correlation[i]);
+      }
+    }
+    return Float32Array.from(parts);
+  }
+}

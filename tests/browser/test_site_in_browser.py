@@ -1,0 +1,192 @@
+"""The site that needs no server: built small, opened from the disk, used as a visitor does."""
+
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from test_axe import lasting
+
+from stein_core import Spec, compile
+from steinlab.site.build import build
+from steinlab.stage.setup import Setup
+
+pytestmark = pytest.mark.browser
+METHODS = ("svgd", "smi", "map")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    build(folder / "all", ("banana", "two_modes"), METHODS)
+    build(folder / "one.html", ("banana",), METHODS[:2])
+    return folder
+
+
+@pytest.fixture
+def open_site(chromium, site):
+    """open_site(query, file) -> page; at the end its console must be clean, and nothing was asked of a network."""
+    opened, said, asked = [], [], []
+
+    def visit(query="", file="all/index.html", **look):
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **look})
+        opened.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"file://{site / file}{query}")
+        page.wait_for_function("steinlab.lab?.run")
+        return page
+
+    yield visit
+    for context in opened:
+        context.close()
+    assert said == [] and all(url.startswith(("file:", "data:")) for url in asked), (said, asked)
+
+
+def pause(page):
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Play").wait_for()
+
+
+def locations(page, method="svgd") -> np.ndarray:
+    found = page.evaluate(f"[...steinlab.lab.run.seen.{method}.locations].slice(0, 2 * steinlab.lab.run.count)")
+    return np.array(found).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("file", ["all/index.html", "one.html"])
+def test_it_plays_from_the_disk_and_a_link_gives_the_picture_of_the_app(open_site, file):
+    page = open_site("?target=banana&methods=svgd&method.alpha=0.5&kernel.name=imq&seed=3", file)
+    page.wait_for_function("steinlab.lab.run.clock > 20 && window.steinlab.frames > 20")
+    pause(page)
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("steinlab.lab.run.clock === 0")
+    page.evaluate("steinlab.lab.run.advance(100)")
+    knobs = {"method.alpha": 0.5, "kernel.name": "imq", "method.particles": 20}
+    stepper = compile(Spec("banana", method="svgd", capacity=32))
+    wanted = np.asarray(stepper.advance(stepper.reset(3, knobs), knobs, 100).particles)[:20]
+    np.testing.assert_allclose(locations(page), wanted, atol=1e-4)
+    setup, problems = Setup.from_query(dict(parse_qsl(page.url.partition("?")[2])))  # the app reads the same link
+    assert not problems and (setup.target, setup.methods, setup.seed) == ("banana", ("svgd",), 3)
+    assert (setup.knobs["method.alpha"], setup.knobs["kernel.name"]) == (0.5, "imq")
+
+
+def test_controls_act_while_it_plays(open_site):
+    page = open_site()
+    page.wait_for_function("steinlab.lab.run.clock > 5")
+    page.get_by_role("slider", name="alpha").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function(
+        "steinlab.lab.run.values['method.alpha'] === 0 && location.search.includes('method.alpha=0')"
+    )
+    page.get_by_role("combobox", name="kernel", exact=True).select_option("imq")
+    page.wait_for_function("location.search.includes('kernel.name=imq')")
+    page.get_by_role("checkbox", name="MAP").check()
+    page.wait_for_function("Object.keys(steinlab.lab.run.programs).length === 3 && steinlab.lab.run.clock > 3")
+    page.get_by_role("checkbox", name="SMI").uncheck()
+    page.get_by_role("combobox", name="Posterior").select_option("two_modes")
+    page.wait_for_function(
+        "location.search.includes('target=two_modes&methods=svgd,map') && steinlab.lab.run.clock > 3"
+    )
+    pause(page)
+    at, here = page.evaluate("steinlab.lab.run.clock"), locations(page)
+    page.get_by_role("slider", name="particles").focus()
+    page.keyboard.press("End")  # 128: a program with more room, in which the run goes on
+    page.wait_for_function("steinlab.lab.run.count === 128 && steinlab.lab.run.seen.svgd.m === 128")
+    np.testing.assert_array_equal(locations(page)[:20], here)
+    assert page.evaluate("steinlab.lab.run.clock") == at
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("steinlab.lab.run.seen.svgd.m === 127")
+
+
+def test_particles_are_added_and_removed_and_the_way_back_is_kept(open_site):
+    page = open_site("?methods=svgd,smi")
+    page.wait_for_function("steinlab.lab.run.clock > 10")
+    pause(page)
+    before = page.evaluate("steinlab.lab.run.clock")
+    canvas = page.locator("canvas.plot").first
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * 0.6, "y": 30})
+    page.wait_for_function("steinlab.lab.run.count === 21")
+    added = locations(page)[20]
+    np.testing.assert_allclose(locations(page, "smi")[20], added, atol=1e-6)  # each method has it at this place
+    assert page.evaluate("steinlab.lab.run.clock") == before and added[1] > 3
+    canvas.dblclick(position={"x": box["width"] * 0.6, "y": 30})
+    page.wait_for_function("steinlab.lab.run.count === 20")
+    assert not np.any(np.all(np.isclose(locations(page), added), axis=1))
+    here = locations(page)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"steinlab.lab.run.clock === {before + 1}")
+    assert np.abs(locations(page) - here).max() > 0
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(f"steinlab.lab.run.clock === {before}")
+    np.testing.assert_array_equal(locations(page), here)
+    page.evaluate("steinlab.lab.run.edit({ remove: 2 })")  # the last one takes its place
+    np.testing.assert_array_equal(locations(page), [*here[:2], here[19], *here[3:19]])
+    page.locator("#past").fill("0")
+    page.wait_for_function("steinlab.lab.run.clock === 0")
+
+
+def test_what_is_wrong_in_a_link_is_said_and_the_rest_is_kept(open_site):
+    page = open_site("?target=moon&methods=svgd,magic&method.alpha=x&method.particles=7&seed=1.5&dim=50")
+    said = page.get_by_role("alert").filter(has_text="moon")
+    expect(said).to_contain_text("target = moon; here: banana, two_modes.")
+    expect(said).to_contain_text("methods = svgd,magic; here: up to 3 of svgd, smi, map.")
+    expect(said).to_contain_text("method.alpha = x; allowed: 0 to 1000.")
+    expect(said).to_contain_text("seed = 1.5; allowed: whole numbers, 0 to 4294967295.")
+    expect(said).to_contain_text("dim: only the app reads this; here it has no effect.")
+    assert page.evaluate("steinlab.lab.run.count") == 7
+
+
+def test_an_address_is_not_written_again_at_each_frame(open_site):
+    """Safari ends a page's script that writes it a hundred times in half a minute."""
+    page = open_site("?methods=svgd")
+    page.evaluate("""() => {
+      const own = history.replaceState;
+      window.written = 0;
+      history.replaceState = (...all) => { window.written++; own.apply(history, all); };
+    }""")
+    at = page.evaluate("steinlab.lab.run.clock")
+    page.wait_for_function(f"steinlab.lab.run.clock > {at} + 30")
+    assert page.evaluate("window.written") <= 1
+
+
+def test_a_method_that_diverges_is_named_and_the_others_go_on(open_site):
+    page = open_site("?methods=map,svgd&method.step_size=0.05")
+    page.evaluate("steinlab.lab.run.set('method.step_size', 1e7)")
+    page.get_by_text("diverged: a smaller step size helps").wait_for()
+    assert page.evaluate("steinlab.lab.run.stopped.length") > 0
+
+
+PARENT = """<!doctype html><iframe src="one.html?ui=min&method.alpha=0.05" style="width: 100%; height: 300px"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+addEventListener("message", ({ data }) => { if (data.steinlab) frame.style.height = `${data.steinlab.height}px`; });
+</script>"""
+
+
+def test_within_another_page_it_is_short_grows_and_takes_its_theme(open_site, site):
+    (site / "parent.html").write_text(PARENT)
+    page = open_site("", "one.html")
+    assert 'ui=min" title="Stein particle inference, live"' in page.evaluate("steinlab.lab.embed()")
+    page.goto(f"file://{site / 'parent.html'}")
+    inner = page.frame_locator("iframe")
+    inner.get_by_role("slider", name="alpha").wait_for()
+    expect(inner.get_by_role("combobox", name="Posterior")).to_be_hidden()
+    expect(inner.get_by_role("slider", name="step size")).to_be_hidden()
+    frame = page.frames[1]
+    grown = "document.body.scrollHeight <= innerHeight && innerHeight > 400"
+    frame.wait_for_function(f"steinlab.lab.run.clock > 5 && {grown}")
+    page.evaluate("frame.contentWindow.postMessage({ steinlab: { theme: 'dark' } }, '*')")
+    frame.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    assert frame.evaluate("steinlab.lab.run.values['method.alpha']") == 0.05
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_a_phone_scrolls_one_way(open_site, scheme):
+    phone = {"width": 390, "height": 844}
+    page = open_site("", "one.html", color_scheme=scheme, viewport=phone, reduced_motion="reduce")
+    page.get_by_role("button", name="Play").wait_for()  # who wants no motion gets none at first
+    assert lasting(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
