@@ -38,8 +38,11 @@ NO_DENSITY = {"mixture_elbo", "components"}  # what point masses do not have
 
 
 def quick(variants):
-    """Mark what is not QUICK as long."""
-    return [pytest.param(*each, marks=() if each in QUICK else pytest.mark.long) for each in variants]
+    """Mark what is not QUICK as long, and what takes minutes as rare."""
+    mark = {"hksivi": pytest.mark.rare}
+    return [
+        pytest.param(*each, marks=() if each in QUICK else mark.get(each[0], pytest.mark.long)) for each in variants
+    ]
 
 
 def spec_of(method, guide=None, capacity=8, optimizer=None):

@@ -413,7 +413,7 @@ def test_more_coordinates_than_a_covariance_is_made_of_get_a_sentence():
         from_density(lambda x: -x @ x, np.zeros(10_000))
 
 
-@pytest.mark.long
+@pytest.mark.rare
 def test_centred_eight_schools_is_decentred_and_right():
     """Against the posterior by quadrature: given mu and tau each theta is normal, so (mu, log tau) is a 2-D grid."""
     y, errors = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])

@@ -61,7 +61,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 REGISTRIES = (TARGETS, METHODS, GUIDES, KERNELS, BANDWIDTHS, OPTIMIZERS, FORCE_SCALES, DIAGNOSTICS)
 IDS = [path.stem for path in NOTEBOOKS]
-COSTLY = ("06", "07", "09", "10", "11", "12", "13", "14")  # 20 to 60 seconds of processor each
+COSTLY = ("06", "07", "09", "10", "11", "12", "13", "14", "15")  # 20 to 60 seconds of processor each
 
 
 def cells_of(path, kind):
@@ -176,6 +176,9 @@ def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
                 assert not result.shown.settle(300), cell.source
                 shown += 1
     assert len(texts(read_lesson(path))) == shown + 1
+    for asked in (one for cell in read_lesson(path).cells for one in cell.predictions if one.check):
+        came = eval(asked.check, namespace)
+        assert came if asked.choices else asked.right[0] <= came <= asked.right[1], (asked.ask, came)
     assert [list(registry) for registry in REGISTRIES] == names  # they are the whole server's
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import panel as pn
 
 from steinlab.lesson.host import current_host
-from steinlab.ui.text import CSS, Text, markdown_html
+from steinlab.ui.text import CSS, Text
 
 
 class Output(pn.Column):
@@ -39,10 +39,10 @@ class Output(pn.Column):
             return self
         texts = self.host.texts
         if texts:
-            prose(markdown_html(texts.pop(0))).servable()
+            prose(texts.pop(0)).servable()
         super().servable(*arguments, **keywords)
         if len(texts) == 1:
-            prose(markdown_html(texts.pop(0))).servable()
+            prose(texts.pop(0)).servable()
         return self
 
     def prepare(self) -> None:

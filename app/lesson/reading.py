@@ -16,8 +16,10 @@ from panel.viewable import Viewable
 
 from steinlab.lesson.host import NotebookHost, use_host
 from steinlab.lesson.output import Output
+from steinlab.lesson.predictions import FIELD, Prediction, field_html, read_prediction
 from steinlab.server.background import STOPPING, Cancelled, Threads, background_work
 from steinlab.server.folders import NOTEBOOKS
+from steinlab.ui.text import markdown_html
 
 log = logging.getLogger(__name__)
 FOLDER = NOTEBOOKS
@@ -32,12 +34,14 @@ class Cell:
         code: whether it is Python to run; else it is Markdown to read.
         folded: whether its code stays hidden, because it gives a solution away.
         open: whether its code is part of the text, as in a lesson about that code.
+        predictions: one for each FIELD in its source.
     """
 
     code: bool
     source: str
     folded: bool = False
     open: bool = False
+    predictions: tuple[Prediction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ def read_lesson(path: Path) -> Lesson:
             "".join(cell["source"]),
             cell["metadata"].get("jupyter", {}).get("source_hidden", False),
             cell["metadata"].get("jupyter", {}).get("source_hidden") is False,
+            tuple(map(read_prediction, cell["metadata"].get("steinlab", {}).get("predictions", ()))),
         )
         for cell in notebook["cells"]
     )
@@ -97,14 +102,36 @@ def read_lesson(path: Path) -> Lesson:
 
 
 def texts(lesson: Lesson) -> list[str]:
-    """Return the Markdown before each cell that shows something, and after the last one."""
+    """Return the HTML of the text before each cell that shows something, and after the last one."""
     found = [""]
-    for cell in lesson.cells:
+    for index, cell in enumerate(lesson.cells):
         if not cell.code:
-            found[-1] += cell.source + "\n\n"
+            found[-1] += text_html(lesson, index, cell.source)
         elif cell.source.rstrip().endswith(".servable()"):
             found.append("")
     return found
+
+
+def text_html(lesson: Lesson, index: int, source: str, live: bool = False, runs: bool = False) -> str:
+    """Return the text of a cell as HTML, with its predictions.
+
+    Args:
+        lesson, index: the cell.
+        source: its Markdown, as it is shown.
+        live: see `markdown_html`.
+        runs: whether a prediction starts a figure.
+    """
+    parts, made = source.split(FIELD), zip(keys_of(lesson, index), lesson.cells[index].predictions)
+    fields = [field_html(key, prediction, runs) for key, prediction in made]
+    return "".join(markdown_html(part, live=live) + field for part, field in zip(parts, [*fields, ""]))
+
+
+def keys_of(lesson: Lesson, index: int | None = None) -> list[str]:
+    """Return the key of each prediction of a cell, or of the whole lesson: the browser keeps what was said under it."""
+    cells = enumerate(lesson.cells) if index is None else [(index, lesson.cells[index])]
+    before = sum(len(cell.predictions) for cell in lesson.cells[: index or 0])
+    total = sum(len(cell.predictions) for _, cell in cells)
+    return [f"{lesson.key}.{before + k + 1}" for k in range(total)]
 
 
 class Reading:

@@ -8,7 +8,9 @@ from itertools import zip_longest
 from typing import Any
 
 from steinlab.lesson.pictures import FILES as PICTURES
-from steinlab.lesson.reading import Lesson, lessons
+from steinlab.lesson.predictions import scores_html
+from steinlab.lesson.reading import Lesson, keys_of, lessons
+from steinlab.pages.failures import FAILURES, Failure, lecture
 from steinlab.stage.picture import FILE, SETUP
 from steinlab.ui.text import Text
 
@@ -91,8 +93,18 @@ def front(known: Mapping[str, Any]) -> str:
         f'<a href="?{html.escape(SETUP.to_query())}">or play with these points</a></div>'
         f'<div class="picture">{FILE.read_text(encoding="utf-8")}</div></div>'
         f"<h2>Lessons</h2><p>No time? The first {PATH} take {minutes} minutes and say why SVGD collapses and what SMI "
-        f'changes.</p><div class="groups">{course}</div><div class="groups">{pages}</div>'
+        f"changes.</p>{scores_html([key for one in read for key in keys_of(one)], 'Your predictions in the lessons')}"
+        f'<div class="groups">{course}</div><div class="groups">{pages}</div>'
+        f"<h2>Ten ways to fail</h2><p>Each is a run that goes wrong. "
+        f'<a href="{html.escape(lecture())}">All ten as a lecture</a></p>'
+        f'<div class="groups"><ul>{"".join(map(of_failure, FAILURES[::2]))}</ul>'
+        f"<ul>{''.join(map(of_failure, FAILURES[1::2]))}</ul></div>"
     )
+
+
+def of_failure(one: Failure) -> str:
+    """Return the line of a run that goes wrong."""
+    return f'<li><a href="{html.escape(one.link)}">{one.name}</a><span>{one.sentence}</span></li>'
 
 
 def of_lesson(one: Lesson) -> str:

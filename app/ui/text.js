@@ -223,10 +223,12 @@ export function render({model, el}) {
   root.className = model.lesson ? "prose lesson" : "prose";
   if (model.anchor) root.id = model.anchor;
   el.append(root);
-  let dials = [];
+  let dials = [], leave = () => {};
   const tell = () => dials.forEach(each => each());
   const show = () => {
+    leave();
     root.innerHTML = model.html;
+    leave = predictions(root, key => model.send_msg({run: key}));
     if (model.terms) markTerms(root);
     dials = [...root.querySelectorAll("[data-dial]")].map(node => dial(node, model));
     tell();
@@ -244,5 +246,6 @@ export function render({model, el}) {
   lights(root, model);
   model.on("html", show);
   model.on("dials", tell);
+  model.on("remove", () => leave());
   show();
 }

@@ -85,7 +85,7 @@ CSS = """
 .prose.lesson:has(> .wide) { max-width: 1000px; }
 .prose.lesson table { font-size: 16px; min-width: min(100%, calc(36 * 18px)); margin: 0 auto .5em; }
 @media (max-width: 600px) { .prose.lesson h1, .prose.lesson h2 { font-size: 26px; } }
-"""
+""" + (HERE / "predict.css").read_text(encoding="utf-8")
 BUSY = """<style>@keyframes run { from { background-position: 150% 0 } to { background-position: -50% 0 } }
 .busy { height: 3px; background: linear-gradient(90deg, #8880, #888, #8880) 0 0 / 50% 100% no-repeat;
 animation: run 1.2s linear infinite }</style><div class="busy" role="progressbar" aria-label="computing"></div>"""
@@ -131,6 +131,7 @@ class Text(CheckedMessages, JSComponent):
         go: go("?page=...") follows a link to a page of the app; without it links reload the page.
         on_dial: on_dial(name, steps, None) moves a number's knob by so many stops, on_dial(name, 0, value) sets it.
         on_light: on_light(force) asks for the arrows of "attract" or "repulse", on_light("") for all.
+        on_run: on_run() is called when a reader has entered a prediction of something that runs.
     """
 
     html = param.String()
@@ -145,9 +146,13 @@ class Text(CheckedMessages, JSComponent):
         {"light": one_of("", *FORCES)},
         {"dial": text, "steps": number},
         {"dial": text, "value": number},
+        {"run": text},
     )
     _esm = "\n".join(
-        [f"const TERMS = {json.dumps(TERMS)};", *((HERE / name).read_text() for name in ("terms.js", "text.js"))]
+        [
+            f"const TERMS = {json.dumps(TERMS)};",
+            *((HERE / name).read_text(encoding="utf-8") for name in ("terms.js", "predict.js", "text.js")),
+        ]
     )
     _stylesheets: ClassVar = [CSS]
 
@@ -156,10 +161,11 @@ class Text(CheckedMessages, JSComponent):
         go: Callable[[str], None] | None = None,
         on_dial: Callable[[str, int, float | None], None] | None = None,
         on_light: Callable[[str], None] | None = None,
+        on_run: Callable[[], None] | None = None,
         **params,
     ):
         super().__init__(inside=go is not None, **params)
-        self.go, self.on_dial, self.on_light = go, on_dial, on_light
+        self.go, self.on_dial, self.on_light, self.on_run = go, on_dial, on_light, on_run
 
     def handle_message(self, data) -> None:
         if "go" in data:
@@ -168,6 +174,9 @@ class Text(CheckedMessages, JSComponent):
         elif "light" in data:
             if self.on_light:
                 self.on_light(data["light"])
+        elif "run" in data:
+            if self.on_run:
+                self.on_run()
         elif self.on_dial:
             self.on_dial(data["dial"], int(data.get("steps", 0)), data.get("value"))
 

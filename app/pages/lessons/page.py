@@ -11,8 +11,9 @@ import panel_material_ui as pmui
 from stein_core.base.errors import short
 from steinlab.lesson.around import CSS, bars, foot, listing
 from steinlab.lesson.ideas import Idea, idea_at
+from steinlab.lesson.predictions import scores_html
 from steinlab.lesson.reader import Reader
-from steinlab.lesson.reading import Lesson, lessons
+from steinlab.lesson.reading import Lesson, keys_of, lessons
 from steinlab.pages.lessons.screens import COLUMN, FIGURE, WIDE, Screens
 from steinlab.server.loop import soon
 from steinlab.stage.lecture import Lecture
@@ -205,7 +206,8 @@ class Lessons:
         last = self.lesson.key == list(lessons())[-1]
         self.place.html = f"<small>Lesson {number}, {html.escape(self.lesson.title)}: idea {at} of {total}</small>"
         self.body.css_classes = ["seen"] * any(map(self.screens.is_figure, self.screens.cells))
-        self.foot.html = foot(self.lesson, self.ideas[self.shown])
+        scores = scores_html(keys_of(self.lesson), "Your predictions in this lesson") * (at == total)
+        self.foot.html = scores + foot(self.lesson, self.ideas[self.shown])
         self.bars.html = bars(self.lesson.key, self.ideas, self.shown, self.far[self.lesson.key])
         self.back.disabled = at == 1
         self.next.disabled = last and at == total

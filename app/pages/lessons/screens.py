@@ -12,14 +12,15 @@ from steinlab.lesson import dials
 from steinlab.lesson.chart import Chart
 from steinlab.lesson.host import NotebookHost
 from steinlab.lesson.ideas import Idea, idea_at, ideas_of, is_setup, shown_source
+from steinlab.lesson.live_stage import LiveStage
 from steinlab.lesson.output import Output
-from steinlab.lesson.reading import Lesson, Reading, Result
+from steinlab.lesson.reading import Lesson, Reading, Result, text_html
 from steinlab.lesson.stand_in import stand_in
 from steinlab.server.background import UI_THROTTLE
 from steinlab.server.memory import forget_parts
 from steinlab.stage.lecture import Lecture
 from steinlab.ui.browser import Arrival
-from steinlab.ui.text import BUSY, Text, code_html, markdown_html
+from steinlab.ui.text import BUSY, Text, code_html
 
 WIDE = {"sizing_mode": "stretch_width", "margin": 0}
 COLUMN = {"sizing_mode": "stretch_width", "margin": (0, 8), "lesson": True}
@@ -41,6 +42,7 @@ class Screens:
     def __init__(self, shell, lecture: Lecture, lesson: Lesson, later: Callable, live: bool):
         self.shell, self.lecture, self.lesson, self.later = shell, lecture, lesson, later
         self.shown, self.live, self.closed = 0, live, False
+        self.wanted: int | None = None  # an idea that plays as soon as it has a stage
         self.results: dict[int, Result] = {}
         self.blocks: dict[int, pn.viewable.Viewable] = {}  # cell -> its component
         self.arriving: set[int] = set()  # cells whose stand-in the browser does not have yet
@@ -113,13 +115,26 @@ class Screens:
         cell = self.lesson.cells[index]
         return cell.code and not is_setup(cell)
 
+    def has_stage(self, idea: int) -> bool:
+        """Whether something of an idea can be played."""
+        cells = self.lesson.cells[self.ideas[idea].start : self.ideas[idea].stop]
+        return any(cell.code and cell.source.startswith("stage(") for cell in cells)
+
+    def play(self, idea: int):
+        """Play the first stage of an idea, or as soon as it is there."""
+        stages = [output for output in self.outputs_of(idea) if isinstance(output, LiveStage)]
+        self.wanted = None if stages else idea
+        if stages:
+            stages[0].session.play(True)
+
     def block(self, idea: int, index: int) -> pn.viewable.Viewable:
         """Make the component of one cell."""
         cell = self.lesson.cells[index]
         if not cell.code:
             made = Text(
-                html=markdown_html(shown_source(self.lesson, index), live=True),
+                html=text_html(self.lesson, index, shown_source(self.lesson, index), True, self.has_stage(idea)),
                 go=self.shell.go,
+                on_run=lambda: self.play(idea),
                 on_dial=lambda *move: self.on_dial(idea, *move),
                 on_light=lambda force: [output.light(force) for output in self.outputs_of(idea)],
                 **COLUMN,
@@ -157,6 +172,8 @@ class Screens:
             for control in output.dials.values():
                 control.param.watch(lambda event: self.show_dials(idea), "value")
             self.show_dials(idea)
+            if idea == self.wanted:
+                self.play(idea)
         if isinstance(result.shown, Chart):
             result.shown.stand_in(self.stand_in(index))
         self.in_turn(lambda: self.fill(index))
