@@ -52,7 +52,7 @@ def test_a_link_is_read_whole(one):
     ("SVGD in 50 dimensions", "svgd", 0.06, 0.066),
     ("SVGD in 50 dimensions", "smi", 0.95, 1.1),
     ("NumPyro's softplus, twice", "smi", 0.3, 0.6),
-    ("One guide on a tilted posterior", "vi", 0.33, 0.39),
+    ("One guide on a tilted posterior", "vi", 0.28, 0.45),
 ])  # fmt: skip
 def test_the_variance_is_as_the_sentence_says(name, method, low, high):
     """The exact one is 1 in all of them."""

@@ -79,4 +79,6 @@ def field_html(key: str, prediction: Prediction, runs: bool) -> str:
 
 def scores_html(keys: Sequence[str], words: str) -> str:
     """Return the element in which `predict.js` counts the predictions that were right."""
-    return f'<p class="scores" data-words="{html.escape(words)}" data-scores="{html.escape(json.dumps(list(keys)))}"></p>'
+    return (
+        f'<p class="scores" data-words="{html.escape(words)}" data-scores="{html.escape(json.dumps(list(keys)))}"></p>'
+    )
