@@ -1,6 +1,7 @@
 """Predictions of the lessons: what a notebook says of them, and whether the answers are those of the notebook itself."""
 
 import json
+from html import unescape
 
 import pytest
 

@@ -132,26 +132,31 @@ function choiceField(facts, taken, key) {
 const isRight = (facts, said) =>
   facts.choices ? said === facts.answer : said >= facts.right[0] && said <= facts.right[1];
 
-// Builds one prediction. run(): starts what the reader has predicted, if something runs.
-function build(root, run) {
+// Builds one prediction. run(key): starts what the reader has predicted, if something runs. open: whether it is unfolded.
+function build(root, run, open) {
   const facts = JSON.parse(root.dataset.predict), key = root.dataset.key, runs = root.dataset.runs !== undefined;
   const act = part("button", {type: "button", className: "lock", disabled: true, textContent: runs ? "Lock in and run" : "Lock in"});
   const again = part("button", {type: "button", className: "again", textContent: "Predict again", hidden: true});
-  const said = part("p", {className: "said", role: "status"});
-  const taken = (ready, problem = "") => { act.disabled = !ready; said.textContent = problem; };
+  const problem = part("p", {className: "problem", role: "alert"});
+  const head = part("summary", {}, part("b", {textContent: "Your prediction"})), said = part("span", {role: "status"});
+  head.append(said);
+  const taken = (ready, text = "") => { act.disabled = !ready; problem.textContent = text; };
   const field = (facts.choices ? choiceField : numberField)(facts, taken, key);
+  const fold = part("details", {open}, head, part("div", {role: "group", ariaLabel: facts.ask},
+    part("p", {className: "ask", textContent: facts.ask}), ...field.nodes, part("div", {className: "acts"}, act, again), problem));
+  const tell = text => { said.textContent = text; };
   const frozen = (value, wait) => {
     field.freeze();
     act.hidden = true;
-    root.classList.add("frozen");
     const reveal = () => {
-      if (!root.isConnected) return;
+      if (!fold.isConnected) return;
       field.outcome();
-      said.textContent = `${isRight(facts, value) && !facts.choices ? "Right. " : ""}${field.text(value)} ${facts.because}`;
+      tell(`${isRight(facts, value) && !facts.choices ? "Right. " : ""}${field.text(value)} ${facts.because}`);
       again.hidden = false;
     };
     if (!wait) return reveal();
-    said.textContent = "It runs. Watch.";
+    fold.open = open;  // so that the figure is on screen
+    tell("It runs. Watch.");
     setTimeout(reveal, WATCH);
   };
   act.addEventListener("click", () => {
@@ -162,11 +167,10 @@ function build(root, run) {
   });
   again.addEventListener("click", () => {
     predicted.set(key, undefined);
-    build(root, run);
+    build(root, run, true);
   });
-  root.replaceChildren(part("fieldset", {}, part("legend", {textContent: "Your prediction"}),
-    part("p", {className: "ask", textContent: facts.ask}), ...field.nodes, part("div", {className: "acts"}, act, again), said));
-  root.classList.remove("frozen");
+  tell("Enter it before you see the answer.");
+  root.replaceChildren(fold);
   const before = predicted.all()[key];
   if (before && typeof before.said === "number") {
     field.show(before.said);
@@ -185,8 +189,8 @@ function scoresOf(root) {
 }
 
 // Makes the predictions and score cards under an element work. Returns a call that ends what it began.
-function predictions(root, run = () => {}) {
-  for (const each of root.querySelectorAll("[data-predict]")) build(each, run);
+function predictions(root, run = () => {}, open = false) {
+  for (const each of root.querySelectorAll("[data-predict]")) build(each, run, open);
   const cards = [...root.querySelectorAll("[data-scores]")], tell = () => cards.forEach(scoresOf);
   if (!cards.length) return () => {};
   tell();
