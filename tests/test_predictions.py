@@ -1,4 +1,4 @@
-"""Predictions of the lessons: what a notebook says of them, and whether the answers are those of the notebook itself."""
+"""Predictions of the lessons: how they are read and shown. Whether answers are right: test_lessons.py."""
 
 import json
 from html import unescape
@@ -13,8 +13,6 @@ NUMBER = {"ask": "How much?", "because": "So.", "low": 0, "high": 2, "right": [0
 
 
 def facts(html: str) -> dict:
-    from html import unescape
-
     return json.loads(unescape(html.partition('data-predict="')[2].partition('"')[0]))
 
 
@@ -57,6 +55,4 @@ def test_what_a_question_says_is_text_and_never_markup():
 
 
 def facts_of_scores(html: str) -> str:
-    from html import unescape
-
     return unescape(html.partition('data-scores="')[2].partition('"')[0])

@@ -27,7 +27,7 @@ class NotebookHost:
         lesson: whether page Lessons shows the outputs itself.
         jupyter: whether it is a Jupyter kernel, which has neither a document nor our server.
         outputs: every output made here, so that the owner of the host can pause or close them.
-        texts: the text, as HTML, before each output that is still to be shown, and after the last one (served notebooks).
+        texts: the HTML before each output that is still to be shown, and after the last one (served notebooks).
     """
 
     later: Callable[[Callable[[], None]], object]

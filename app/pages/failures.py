@@ -66,7 +66,7 @@ FAILURES = (
     ),
     Failure(
         "Units that differ",
-        "The log of the noise lives on a small scale. One bandwidth serves all coordinates, and this one shrinks to a sixth.",
+        "The log of the noise has a small scale, but one bandwidth serves all coordinates. It shrinks to a sixth.",
         "target=stackloss&methods=svgd",
     ),
     Failure(

@@ -104,10 +104,11 @@ function numberField(facts, taken) {
     }
   });
   return {
-    nodes: [line, part("label", {className: "typed"}, "or type ", field, unit)],
+    nodes: [line],
+    beside: [part("label", {className: "typed"}, "or type ", field, unit)],
     value: () => value,
     show: said => say(said, false),
-    freeze: () => { line.ariaDisabled = "true"; field.disabled = true; },
+    freeze: () => { line.ariaDisabled = "true"; field.parentNode.hidden = true; },
     outcome: () => place("came", facts.answer, "outcome"),
     text: said => `You said ${plain(said)}${unit}. It is ${plain(facts.answer)}${unit}.`,
   };
@@ -121,6 +122,7 @@ function choiceField(facts, taken, key) {
   for (const box of boxes) box.addEventListener("change", () => taken(true));
   return {
     nodes: rows,
+    beside: [],
     value,
     show: said => { if (boxes[said]) boxes[said].checked = true; taken(Boolean(boxes[said])); },
     freeze: () => boxes.forEach(box => { box.disabled = true; }),
@@ -138,16 +140,17 @@ function build(root, run, open) {
   const act = part("button", {type: "button", className: "lock", disabled: true, textContent: runs ? "Lock in and run" : "Lock in"});
   const again = part("button", {type: "button", className: "again", textContent: "Predict again", hidden: true});
   const problem = part("p", {className: "problem", role: "alert"});
-  const head = part("summary", {}, part("b", {textContent: "Your prediction"})), said = part("span", {role: "status"});
-  head.append(said);
+  const name = part("b", {textContent: "Enter your prediction"}), said = part("span", {role: "status"});
+  const head = part("summary", {}, name, said);
   const taken = (ready, text = "") => { act.disabled = !ready; problem.textContent = text; };
   const field = (facts.choices ? choiceField : numberField)(facts, taken, key);
   const fold = part("details", {open}, head, part("div", {role: "group", ariaLabel: facts.ask},
-    part("p", {className: "ask", textContent: facts.ask}), ...field.nodes, part("div", {className: "acts"}, act, again), problem));
+    part("p", {className: "ask", textContent: facts.ask}), ...field.nodes, part("div", {className: "acts"}, ...field.beside, act, again), problem));
   const tell = text => { said.textContent = text; };
   const frozen = (value, wait) => {
     field.freeze();
     act.hidden = true;
+    name.textContent = "Your prediction";
     const reveal = () => {
       if (!fold.isConnected) return;
       field.outcome();
@@ -169,7 +172,6 @@ function build(root, run, open) {
     predicted.set(key, undefined);
     build(root, run, true);
   });
-  tell("Enter it before you see the answer.");
   root.replaceChildren(fold);
   const before = predicted.all()[key];
   if (before && typeof before.said === "number") {
