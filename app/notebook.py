@@ -7,7 +7,6 @@ cell imports from here and calls `start()`; a cell that shows something ends wit
 from __future__ import annotations
 
 import html
-import json
 import os
 import sys
 from pathlib import Path
@@ -22,7 +21,7 @@ from steinlab.lesson.host import current_host
 from steinlab.lesson.live_stage import LiveStage
 from steinlab.lesson.output import Output, prose
 from steinlab.lesson.reading import read_lesson, texts
-from steinlab.server.folders import ASSETS
+from steinlab.lesson.recorded import recorded
 from steinlab.stage.setup import Setup
 from steinlab.ui.colours import look_of
 from steinlab.ui.text import markdown_html
@@ -128,31 +127,6 @@ def hidden(title: str, markdown: str) -> Output:
     made = Output(prose(f"<details><summary>{html.escape(title)}</summary>{markdown_html(markdown)}</details>"))
     made.markdown = f"<details><summary>{html.escape(title)}</summary>\n\n{markdown}\n\n</details>"
     return made
-
-
-def recorded(method: str, alpha: float, particles: int = 20) -> dict[int, float]:
-    """Return the variance that a method keeps on a standard normal: dimension -> mean over the recorded seeds.
-
-    The runs are those of page Variance collapse, with the RBF kernel and the rule median_log.
-
-    Args:
-        method: "svgd" or "smi".
-        alpha: weight of the repulsion.
-        particles: how many.
-
-    Raises:
-        ValueError: no such run was recorded.
-    """
-    rows = json.loads((ASSETS / "variance_collapse.json").read_text(encoding="utf-8"))["rows"]
-    found: dict[int, list[float]] = {}
-    for row in rows:
-        asked = {"target": "gaussian", "method": method, "alpha": alpha, "particles": particles}
-        plain = row["recipe"]["knobs"].get("method.force_scale", "paper") == "paper"
-        if plain and {**asked, "kernel": "rbf", "rule": "median_log"}.items() <= row.items():
-            found.setdefault(row["dim"], []).append(row["sample_variance"])
-    if not found:
-        raise ValueError(f"No run of {method} with alpha = {alpha:g} and {particles} particles was recorded.")
-    return {dim: sum(values) / len(values) for dim, values in found.items()}
 
 
 def steps(count: int) -> int:

@@ -8,8 +8,8 @@ import pytest
 from stein_core import compile
 from stein_core.contract.spec import target_at
 from steinlab.contents import PAGES
+from steinlab.lesson.failures import FAILURES, lecture
 from steinlab.lesson.playlist import read_playlist
-from steinlab.pages.failures import FAILURES, lecture
 from steinlab.pages.start import front
 from steinlab.stage.setup import Setup
 

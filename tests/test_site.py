@@ -6,15 +6,19 @@ import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core import METHODS
-from steinlab.site.build import METHODS_HERE, TARGETS_HERE, check, index
+from stein_core.theory import simplex_variance
+from steinlab.lesson.predictions import read_prediction
+from steinlab.site import essay
+from steinlab.site.build import CAPACITIES, MANY, METHODS_HERE, TARGETS_HERE, check, index, needed, told_page
+from steinlab.site.places import Place
 
 
 def test_a_folder_has_a_page_and_a_file_for_each_scene_and_program(run, tmp_path):  # noqa: F811
     code, out, err = run("site", tmp_path / "lab", "--targets", "gaussian", "--methods", "langevin")
     assert code == 0 and f"open {tmp_path / 'lab' / 'index.html'}" in out
     found = {str(file.relative_to(tmp_path / "lab")) for file in (tmp_path / "lab").rglob("*.*")}
-    programs = {f"programs/gaussian-langevin-{room}.js" for room in (32, 128)}
-    assert found == {"index.html", "steinlab.css", "steinlab.js", "scenes/gaussian.js", *programs}
+    programs = {f"programs/gaussian-langevin-{room}.js" for room in CAPACITIES}
+    assert found == {"index.html", "steinlab.css", "steinlab.js", "lab.js", "scenes/gaussian.js", *programs}
     scene = (tmp_path / "lab/scenes/gaussian.js").read_text()
     given = json.loads(scene.partition(", ")[2].rstrip(");\n"))
     assert [card["title"] for card in given["cards"].values()] == ["Langevin"] and given["background"]["contours"]
@@ -44,8 +48,53 @@ def test_no_file_is_overwritten_but_a_page(run, tmp_path):  # noqa: F811
 
 def test_what_is_offered_by_default_can_be_on_a_site_and_knobs_have_the_apps_names():
     check(TARGETS_HERE, METHODS_HERE)
-    offered = index(TARGETS_HERE, METHODS_HERE)
-    assert offered["knobs"]["method.alpha"]["low"] == 0 and offered["knobs"]["method.particles"]["high"] == 128
+    offered = index((*map(Place, TARGETS_HERE), *MANY), METHODS_HERE)
+    assert offered["knobs"]["method.alpha"]["low"] == 0 and offered["knobs"]["method.particles"]["high"] == 200
     names = [each["name"] for each in offered["knobs"]["kernel.name"]["choices"]]
     assert names[0] == "rbf" and offered["knobs"]["kernel.name"]["value"] == 0
     assert {each["name"]: each["label"] for each in offered["methods"]}["smi"] == METHODS["smi"].label
+    assert [one["name"] for one in offered["methods"] if one["offered"]] == list(METHODS_HERE)
+    assert {one["name"]: one["dim"] for one in offered["targets"]}["gaussian-50"] == 50
+
+
+def test_the_essay_asks_before_each_figure_and_its_programs_are_built():
+    parts = essay.PART.findall(essay.TEXT.read_text(encoding="utf-8"))
+    asked = [name for kind, name in parts if kind == "predict"]
+    shown = [name for kind, name in parts if kind in ("figure", "chart")]
+    assert asked == shown == list(essay.PREDICTIONS) and set(essay.FIGURES) == {*shown} - {"law"}
+    wanted = needed([Place("banana")], ["svgd"], True)
+    for name, one in essay.FIGURES.items():
+        assert all(CAPACITIES[0] in wanted[one.place][method] for method in one.methods), name
+        known = {knob for method in one.methods for knob in one.place.spec(method, 1).knobs()}
+        assert {*one.values, *one.sliders} <= known, name
+        assert one.values["method.particles"] <= CAPACITIES[0], name
+    page = told_page(TARGETS_HERE)
+    assert page.count("data-figure=") == 10 and page.count("data-chart=") == 1 and not essay.PART.search(page)
+    assert 'href="lab.html?target=gaussian&amp;dim=50&amp;methods=svgd,smi"' in page
+
+
+def test_the_essays_answers_are_those_of_the_laws():
+    """Those of runs are checked where the runs are: test_essay_in_browser.py."""
+    answers = {name: read_prediction(facts).answer for name, facts in essay.PREDICTIONS.items()}
+    assert answers["fifty"] == pytest.approx(simplex_variance(50, 20), abs=5e-5)
+    assert answers["law"] == pytest.approx(simplex_variance(50, 50), abs=5e-4)
+    assert answers["two"] == pytest.approx((simplex_variance(1, 2) / 2) ** 0.5, abs=5e-5)
+    assert essay.PREDICTIONS["road"]["choices"][answers["road"]] == "at the same variance, sooner"
+    rests = {name: rest(name) for name in ("svgd", "accelerated", "two_kernels", "random_subspace")}
+    assert rests["accelerated"] == rests["svgd"] < 0.1
+    assert rests["two_kernels"] == pytest.approx(0.15, abs=0.005)
+    assert rests["random_subspace"] == pytest.approx(0.76, abs=0.005)
+
+
+def rest(name: str) -> float:
+    spec = Place("gaussian", 50, "sgd").spec(name, 32)
+    known = {key: knob.default for key, knob in spec.knobs().items()} | {"method.step_size": 0.01}
+    return METHODS[name].facts.law(50, 20, known)
+
+
+def test_the_chart_has_the_law_and_the_recorded_runs_lie_on_it():
+    sets = essay.law()["sets"]
+    twenty = next(one for one in sets if one["name"] == "20")
+    assert twenty["lines"][0]["at"][0][0] == 19  # the simplex needs as many dimensions
+    runs = {d: v for d, v in (point["at"] for point in twenty["points"]) if d >= 19}
+    assert len(runs) >= 5 and all(v == pytest.approx(simplex_variance(d, 20), rel=0.01) for d, v in runs.items())

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
+from steinlab.lesson.failures import FAILURES, Failure, lecture
 from steinlab.lesson.pictures import FILES as PICTURES
 from steinlab.lesson.predictions import scores_html
 from steinlab.lesson.reading import Lesson, keys_of, lessons
-from steinlab.pages.failures import FAILURES, Failure, lecture
 from steinlab.stage.picture import FILE, SETUP
 from steinlab.ui.text import Text
 

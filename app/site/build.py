@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from stein_core import METHODS, TARGETS, Spec
+from stein_core import METHODS, TARGETS
 from stein_core.web import HELPERS, program_of
 from steinlab.pages.particles import Particles
+from steinlab.site import essay
+from steinlab.site.places import Place
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.stage import HERE as STAGE, SCRIPTS
 from steinlab.ui.colours import looks_of
+from steinlab.ui.text import CSS as PROSE, HERE as UI
 from steinlab.ui.theme import script, variables
 
 HERE = Path(__file__).parent
 TARGETS_HERE = (
     "banana", "two_modes", "three_modes", "ring", "cross", "funnel", "gaussian", "correlated", "student", "oring",
 )  # fmt: skip
+MANY = (Place("gaussian", 50),)  # what the whole site offers beside them
 METHODS_HERE = (
     "svgd", "smi", "vi", "damped", "noisy", "two_kernels", "random_subspace", "blocks", "newton", "accelerated",
     "langevin", "mala", "map",
 )  # fmt: skip
-CAPACITIES = (32, 128)  # a program costs what its capacity costs
+CAPACITIES = (32, 64, 200)  # a program costs what its capacity costs
 READY = "// what is given before the page asks for it"
 GIVE = "steinlab.given[name] = what;"
 SHEET, SCRIPT = '<link rel="stylesheet" href="steinlab.css">', '<script src="steinlab.js"></script>'
+OWN = '<script src="{}.js"></script>'
 MEASURED = ("sample_variance", "force", "stein_trace")
 KNOBS = ("method.particles", "method.alpha", "method.step_size", "bandwidth.factor", "kernel.name", "bandwidth.rule")
+MORE = ("init.shift", "init.spread", "target.rho")  # what a link and a figure may set, too
 
 
-def spec_of(target: str, method: str, capacity: int) -> Spec:
-    """Return the spec of a program of the site, as page Particles has it."""
-    return Spec.fitting(target=target, dim=2, method=method, draws=10, capacity=capacity)
-
-
-def index(targets: Sequence[str], methods: Sequence[str]) -> dict[str, Any]:
+def index(places: Sequence[Place], methods: Sequence[str]) -> dict[str, Any]:
     """Return what the page offers: posteriors, methods and knobs."""
-    known, looks = spec_of(targets[0], "svgd", CAPACITIES[-1]).knobs(), looks_of(methods)
+    chain = Place("autoregression", 10)  # it has every knob of MORE
+    known = {**chain.spec("svgd", 1).knobs(), **places[0].spec("svgd", 1).knobs()}
+    shown = tuple(dict.fromkeys([*methods, *(name for one in essay.FIGURES.values() for name in one.methods)]))
+    looks = dict(zip(shown, looks_of(shown)))
 
     def knob(name: str) -> dict[str, Any]:
         one = known[name]
@@ -48,14 +53,15 @@ def index(targets: Sequence[str], methods: Sequence[str]) -> dict[str, Any]:
         return about | {"choices": choices, "value": float(one.traced(one.default))}
 
     return {
-        "targets": [{"name": name, "label": TARGETS[name].label} for name in targets],
+        "targets": [{"name": one.key, "target": one.target, "dim": one.dim, "label": one.label} for one in places],
         "methods": [
             {"name": name, "label": METHODS[name].label, "colour": look.colour, "dark": look.dark}
-            for name, look in zip(methods, looks)
+            | {"offered": name in methods}
+            for name, look in looks.items()
         ],
-        "knobs": {name: knob(name) for name in KNOBS},
+        "knobs": {name: knob(name) for name in (*KNOBS, *MORE)},
         "capacities": CAPACITIES,
-        "usual": {"target": targets[0], "methods": methods[:2]},
+        "usual": {"target": places[0].target, "methods": methods[:2]},
         "marks": Particles.marks,
         "show": {name: name in Particles.drawn for name in Particles.marks},
     }
@@ -66,52 +72,74 @@ def given(name: str, what: str) -> str:
     return f"steinlab.give({json.dumps(name)}, {what});\n"
 
 
-def scene_of(target: str, methods: Sequence[str]) -> dict[str, Any]:
+def scene_of(place: Place, methods: Sequence[str]) -> dict[str, Any]:
     """Return what stands still: the background of a posterior, and a card for each method."""
     view = SideBySide(MEASURED)
-    scenes = [view.scene([spec_of(target, method, CAPACITIES[0])]) for method in methods]
+    scenes = [view.scene([place.spec(method, CAPACITIES[0])]) for method in methods]
     cards = {method: scene["cards"][0] for method, scene in zip(methods, scenes)}
     return {"background": scenes[0]["backgrounds"][0], "cards": cards}
 
 
-def parts(targets: Sequence[str], methods: Sequence[str]) -> Iterator[tuple[str, str]]:
+def needed(places: Sequence[Place], methods: Sequence[str], told: bool) -> dict[Place, dict[str, set[int]]]:
+    """Return the programs of a site: place -> method -> capacities. told: whether it has the essay."""
+    found: dict[Place, dict[str, set[int]]] = {}
+    for place in places:
+        found[place] = {method: set(CAPACITIES) for method in methods}
+    for figure in essay.FIGURES.values() if told else ():
+        for method in figure.methods:
+            found.setdefault(figure.place, {}).setdefault(method, set()).add(CAPACITIES[0])
+    return found
+
+
+def parts(wanted: dict[Place, dict[str, set[int]]]) -> Iterator[tuple[str, str]]:
     """Yield (name, JavaScript expression) of what the page loads when it is needed: scenes and programs."""
-    for target in targets:
-        yield f"scenes/{target}", json.dumps(scene_of(target, methods))
-        for method in methods:
-            for capacity in CAPACITIES:
-                yield f"programs/{target}-{method}-{capacity}", program_of(spec_of(target, method, capacity), MEASURED)
+    for place, methods in wanted.items():
+        yield f"scenes/{place.key}", json.dumps(scene_of(place, tuple(methods)))
+        for method, capacities in methods.items():
+            for capacity in sorted(capacities):
+                yield f"programs/{place.key}-{method}-{capacity}", program_of(place.spec(method, capacity), MEASURED)
 
 
 def style() -> str:
-    """Return the style sheet: the tokens of both themes, the stage's, and the page's own."""
+    """Return the style sheet: the tokens of both themes, the text's, the stage's, and the page's own."""
     themes = f":root, .stage {{ {variables('light')} }} [data-theme=dark], .stage.dark {{ {variables('dark')} }}"
-    return "\n".join([themes, *(file.read_text(encoding="utf-8") for file in (STAGE / "stage.css", HERE / "site.css"))])
+    files = [(folder / name).read_text(encoding="utf-8") for folder, name in ((STAGE, "stage.css"), (HERE, "site.css"))]
+    return "\n".join([themes, PROSE, *files])
 
 
-def code(targets: Sequence[str], methods: Sequence[str]) -> str:
-    """Return the script of the page: what programs call, the stage as the app has it, and the page's own."""
+def code(places: Sequence[Place], methods: Sequence[str]) -> str:
+    """Return what every page needs: what programs call, the stage as the app has it, and a run that plays on it."""
     stage = script(*map(STAGE.joinpath, SCRIPTS)).replace("export function render", "function render")
-    own = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("engine.js", "lab.js"))
-    offered = json.dumps(index(targets, methods))
+    offered = json.dumps(index(places, methods))
     begin = f"const steinlab = {{ index: {offered}, given: {{}} }};\nsteinlab.give = (name, what) => {{ {GIVE} }};"
-    return "\n".join(
-        [HELPERS, begin, READY, "(() => {", stage, "steinlab.render = render;", "})();", "(() => {", own, "})();"]
-    )
+    common = ["const $ = (id) => document.getElementById(id), { index } = steinlab;", own("engine"), own("player")]
+    return "\n".join([HELPERS, begin, READY, "(() => {", stage, "steinlab.render = render;", "})();", *common])
+
+
+def own(name: str) -> str:
+    """Return a script of this folder."""
+    return (HERE / f"{name}.js").read_text(encoding="utf-8")
+
+
+def within(text: str) -> str:
+    """Return a script whose names are its own."""
+    return f"(() => {{\n{text}\n}})();"
 
 
 def build(
     out: Path,
     targets: Sequence[str] = TARGETS_HERE,
     methods: Sequence[str] = METHODS_HERE,
+    told: bool = False,
     say: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Write the site.
 
     Args:
-        out: a folder, which is made; or a file that ends in .html, which then holds everything.
-        targets, methods: what it offers; a target needs two dimensions. The first target and the first two methods are
-            what it opens with.
+        out: a folder, which is made; or a file that ends in .html, which then holds the lab with all that it needs.
+        targets, methods: what the lab offers; a target needs two dimensions. The first target and the first two methods
+            are what it opens with.
+        told: whether the folder opens with the essay, and offers the normal in 50 dimensions, too.
         say: say(done, total) is called for each scene and program.
 
     Returns:
@@ -121,23 +149,43 @@ def build(
         ValueError: an unknown name, or a program that has no translation.
     """
     check(targets, methods)
-    page, total = (HERE / "lab.html").read_text(encoding="utf-8"), len(targets) * (1 + len(methods) * len(CAPACITIES))
-    made = []
-    for number, (name, what) in enumerate(parts(targets, methods)):
+    places = (*map(Place, targets), *(MANY if told else ()))
+    wanted, made = needed(places, methods, told), []
+    total = sum(1 + sum(map(len, each.values())) for each in wanted.values())
+    for number, (name, what) in enumerate(parts(wanted)):
         made.append((f"{name}.js", given(name, what)))
         say(number + 1, total)
-    sheet, script = style(), code(targets, methods)
+    sheet, common, lab = style(), code(places, methods), (HERE / "lab.html").read_text(encoding="utf-8")
     if out.suffix == ".html":
-        script = script.replace(READY, "\n".join(text for _, text in made)).replace("</", "<\\/")
-        page = page.replace(SHEET, f"<style>{sheet}</style>").replace(SCRIPT, f"<script>{script}</script>")
-        files = {out: page}
+        common = common.replace(READY, "\n".join(text for _, text in made))
+        files = {out: inlined(lab, sheet, {SCRIPT: common, OWN.format("lab"): within(own("lab"))})}
     else:
-        named = [("index.html", page), ("steinlab.css", sheet), ("steinlab.js", script), *made]
+        named = [("lab.html" if told else "index.html", lab), ("steinlab.css", sheet), ("steinlab.js", common)]
+        named += [("lab.js", within(own("lab"))), *made]
+        if told:
+            predict = (UI / "predict.js").read_text(encoding="utf-8")
+            named += [("index.html", told_page(targets)), ("essay.js", within(f"{predict}\n{own('essay')}"))]
         files = {out / name: text for name, text in named}
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return sum(len(text.encode()) for text in files.values())
+
+
+def inlined(page: str, sheet: str, scripts: dict[str, str]) -> str:
+    """Return a page that holds its style sheet and its scripts."""
+    page = page.replace(SHEET, f"<style>{sheet}</style>")
+    for tag, text in scripts.items():
+        page = page.replace(tag, f"<script>{text.replace('</', '<' + chr(92) + '/')}</script>")
+    return page
+
+
+def told_page(targets: Sequence[str]) -> str:
+    """Return the page of the essay."""
+    readable = {"target", "dim", "methods", "seed", *KNOBS, *MORE}
+    keys = [f"essay.{name}" for name in essay.PREDICTIONS]
+    page = (HERE / "essay.html").read_text(encoding="utf-8").replace("[[keys]]", html.escape(json.dumps(keys)))
+    return page.replace("[[body]]", essay.body("lab.html", targets, readable))
 
 
 def check(targets: Sequence[str], methods: Sequence[str]) -> None:

@@ -2,23 +2,6 @@
 // programs come from `stein_core.web.programs`.
 const ROOM = 2000;  // moments that are kept for the way back
 
-// The model of a stage, as Panel gives it to `render`: properties that tell when they are set, and messages.
-class StageModel {
-  constructor(values, onMessage) {
-    this.handlers = {};
-    this.send_msg = onMessage;
-    for (const [name, first] of Object.entries(values)) {
-      let value = first;
-      Object.defineProperty(this, name, {
-        get: () => value,
-        set: (next) => { value = next; this.tell(name); },
-      });
-    }
-  }
-  on(names, handler) { for (const name of [names].flat()) (this.handlers[name] ??= []).push(handler); }
-  tell(name, what) { for (const handler of this.handlers[name] ?? []) handler(what); }
-}
-
 // Calls f(place) for each place of row `index` of an array, whose particles lie along an axis.
 function placesOf(shape, axis, index, f) {
   const stride = shape.slice(axis + 1).reduce((a, b) => a * b, 1), size = shape[axis] * stride;
@@ -95,7 +78,7 @@ class Run {
         }
       }
       if (change.add) {
-        const row = program.particle(Float32Array.from([...change.add, ...center.slice(2)]), this.knobs(program));
+        const row = program.particle(Float32Array.from([...change.add, ...center.slice(2)].slice(0, center.length)), this.knobs(program));
         state[program.meta.particles].set(row, count * row.length);
       }
       return state;

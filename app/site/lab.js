@@ -1,19 +1,12 @@
-// The page of the site: its controls, its link, and the loop that plays a run on a stage.
-const $ = (id) => document.getElementById(id), { index } = steinlab;
+// The lab of the site: its controls and its link.
 const KNOBS = ["method.particles", "method.alpha", "method.step_size", "bandwidth.factor"], CHOICES = ["kernel.name", "bandwidth.rule"];
-const OTHERS = ["target", "methods", "seed", "ui", "theme"];  // of a link
+const OTHERS = ["target", "dim", "methods", "seed", "ui", "theme"];  // of a link
+const MORE = Object.keys(index.knobs).filter((name) => ![...KNOBS, ...CHOICES].includes(name));  // of a link only
+const OFFERED = index.methods.filter((m) => m.offered);
 const MOST = 3;  // methods side by side
 const SHORT = ["method.particles", "method.alpha"];  // the sliders of an embedded page
-const asked = new URLSearchParams(location.search), short = asked.get("ui") === "min";
-let setup = read(location.search), run = null, playing = false, number = 0, loading = 0;
-
-const model = new StageModel(
-  { scene: {}, marks: index.marks, show: index.show, lit: "", lecture: false, slot: "", starting: 0, status: "", alarm: "",
-    embedded: false, dark: false },
-  (message) => {
-    if (message.add || message.remove !== undefined) change(() => run.edit(message));
-    if (message.key) ({ space: toggle, right: one, left: back, r: restart })[message.key]?.();
-  });
+const short = asked.get("ui") === "min", setup = read(location.search);
+const player = new Player($("stage"), setup, { onShow });
 
 // ---- the link: the same names as the app's
 
@@ -25,8 +18,11 @@ function read(text) {
     problems.push(`${name} = ${value}; here: ${known.join(", ")}.`);
     return usual;
   };
-  const target = of("target", index.targets.map((t) => t.name), index.usual.target);
-  const named = (query.get("methods") ?? index.usual.methods.join()).split(","), there = index.methods.map((m) => m.name);
+  const target = of("target", index.targets.map((t) => t.target), index.usual.target);
+  const places = index.targets.filter((t) => t.target === target);
+  const place = places.find((t) => t.dim === Number(query.get("dim") ?? places[0].dim)) ?? places[0];
+  if (query.has("dim") && place.dim !== Number(query.get("dim"))) problems.push(`dim = ${query.get("dim")}; here: ${places.map((t) => t.dim).join(", ")}.`);
+  const named = (query.get("methods") ?? index.usual.methods.join()).split(","), there = OFFERED.map((m) => m.name);
   const methods = [...new Set(named)].filter((name) => there.includes(name)).slice(0, MOST);
   if (methods.length < named.length) problems.push(`methods = ${named}; here: up to ${MOST} of ${there.join(", ")}.`);
   const within = (name, { value: usual, low, high, scale }) => {
@@ -35,21 +31,23 @@ function read(text) {
     problems.push(`${name} = ${query.get(name)}; allowed: ${whole ? "whole numbers, " : ""}${low} to ${high}.`);
     return usual;
   };
-  for (const name of KNOBS) values[name] = within(name, index.knobs[name]);
+  for (const name of [...KNOBS, ...MORE]) values[name] = within(name, index.knobs[name]);
   for (const name of CHOICES) {
     const { choices, value } = index.knobs[name];
     values[name] = choices.findIndex((c) => c.name === of(name, choices.map((c) => c.name), choices[value].name));
   }
   const seed = within("seed", { value: 0, low: 0, high: 2 ** 32 - 1, scale: "integer" });
-  const strangers = [...query.keys()].filter((name) => ![...KNOBS, ...CHOICES, ...OTHERS].includes(name));
+  const strangers = [...query.keys()].filter((name) => ![...KNOBS, ...CHOICES, ...MORE, ...OTHERS].includes(name));
   if (strangers.length) problems.push(`${strangers.join(", ")}: only the app reads this; here it has no effect.`);
-  return { target, methods: methods.length ? methods : index.usual.methods, values, problems, seed };
+  return { place: place.name, methods: methods.length ? methods : index.usual.methods, values, problems, seed };
 }
 
 function link() {
-  const query = new URLSearchParams({ target: setup.target, methods: setup.methods.join() });
-  for (const name of [...KNOBS, ...CHOICES]) {
-    const { value, choices } = index.knobs[name], now = run?.values[name] ?? setup.values[name];
+  const { target, dim } = index.targets.find((t) => t.name === setup.place), query = new URLSearchParams({ target });
+  if (dim !== index.targets.find((t) => t.target === target).dim) query.set("dim", String(dim));
+  query.set("methods", setup.methods.join());
+  for (const name of [...KNOBS, ...CHOICES, ...MORE]) {
+    const { value, choices } = index.knobs[name], now = player.run?.values[name] ?? setup.values[name];
     if (now !== value) query.set(name, choices ? choices[now].name : String(now));
   }
   if (setup.seed) query.set("seed", String(setup.seed));
@@ -57,127 +55,28 @@ function link() {
   return query.toString().replaceAll("%2C", ",");
 }
 
-// ---- files: each is a script that gives its content, which works from a disk, too
+// ---- what is around the stage
 
-const given = steinlab.given, waiting = {};
-steinlab.give = (name, what) => { given[name] = what; waiting[name]?.(what); };
-const file = (name) => given[name] ?? new Promise((done, fail) => {
-  waiting[name] = done;
-  const script = document.createElement("script");
-  script.src = `${name}.js`;
-  script.onerror = () => fail(new Error(`${name}.js could not be loaded.`));
-  document.head.append(script);
-});
-
-// Loads what the setup needs, and begins a run; or goes on with the present one if it only needs more room.
-async function load(goOn = false) {
-  const mine = ++loading, { target, methods, values } = setup;
-  model.status = "loading …";
-  try {
-    const capacity = index.capacities.find((c) => c >= values["method.particles"]);
-    const [scene, ...programs] = await Promise.all([file(`scenes/${target}`), ...methods.map((name) => file(`programs/${target}-${name}-${capacity}`))]);
-    if (mine !== loading) return;
-    model.alarm = model.status = "";
-    const made = Object.fromEntries(methods.map((name, k) => [name, programs[k]]));
-    if (goOn) {
-      run.values = { ...values };
-      run.widen(made);
-      return show();
-    }
-    model.scene = { cards: methods.map((name) => scene.cards[name]), backgrounds: [scene.background], note: "" };
-    run = new Run(made, scene.cards, values, setup.seed);
-    model.starting = ++number;
-    show();
-  } catch (error) {
-    model.status = "";
-    model.alarm = error.message;
-  }
-}
-
-// ---- the loop
-
-function show() {
-  model.tell("msg:custom", run.pack(number));
+function onShow(run) {
   $("step").textContent = `step ${run.clock}`;
   Object.assign($("past"), { max: run.history.length - 1, value: run.place });
-  const stopped = run.stopped.map((name) => index.methods.find((m) => m.name === name).label);
-  model.alarm = stopped.length ? `${stopped.join(" and ")} diverged: a smaller step size helps.` : "";
+  if (rows["method.particles"]) rows["method.particles"].place(run.count);
   const address = `?${link()}`;
   if (address !== location.search) history.replaceState(null, "", address);  // browsers count these
 }
-function frame() {
-  requestAnimationFrame(frame);
-  if (!playing || !run || document.hidden) return;
-  run.advance(Number($("speed").value));
-  show();
-}
-function play(on) {
-  playing = on;
+player.onPlay = (on) => {
   $("play").textContent = on ? "Pause" : "Play";
   $("play").setAttribute("aria-pressed", String(on));
-}
-const toggle = () => play(!playing);
-const one = () => change(() => run.advance(1), true);
-const back = () => change(() => run.go(Math.max(0, run.place - 1)), true);
-const restart = () => { if (run) setup.values = { ...run.values }; load(); };
-function change(act, pause = false) {
-  if (!run) return;
-  if (pause) play(false);
-  act();
-  show();
-}
+};
+const restart = () => player.restart();
 
-// ---- controls
-
-const shown = (value, { scale }) => (scale === "integer" ? String(value) : String(Number(value.toPrecision(3))));
-const LEAST = 1e-3;  // of a slider with a zero at its left end
-function scaled({ low, high, scale }) {
-  const least = scale === "log0" ? LEAST : low, ratio = Math.log(high / least);
-  if (!scale.startsWith("log")) return { to: (v) => (v - low) / (high - low), from: (t) => low + t * (high - low) };
-  return {
-    to: (v) => (v < least ? 0 : scale === "log0" ? 0.02 + (0.98 * Math.log(v / least)) / ratio : Math.log(v / least) / ratio),
-    from: (t) => (scale !== "log0" ? least * Math.exp(t * ratio) : t < 0.02 ? 0 : least * Math.exp(((t - 0.02) / 0.98) * ratio)),
-  };
-}
-function slider(name) {
-  const knob = index.knobs[name], { to, from } = scaled(knob), row = document.createElement("label");
-  row.className = "knob";
-  row.title = knob.help;
-  row.innerHTML = `<span></span><output></output><input type="range" min="0" max="1" step="any">`;
-  const [label, output, input] = row.children;
-  label.textContent = knob.label;
-  input.ariaLabel = knob.label;
-  if (knob.scale === "integer") Object.assign(input, { min: knob.low, max: knob.high, step: 1 });
-  const draw = (value) => { output.textContent = shown(value, knob); input.setAttribute("aria-valuetext", output.textContent); };
-  row.place = (value) => { input.value = knob.scale === "integer" ? value : to(value); draw(value); };
-  input.oninput = () => {
-    const t = Number(input.value), value = knob.scale === "integer" ? t : Number(from(t).toPrecision(3));
-    draw(value);
-    setup.values[name] = value;
-    const room = run && Object.values(run.programs)[0].meta.capacity;
-    if (name === "method.particles" && !(value <= room)) return load(run !== null);
-    change(() => run.set(name, value));
-  };
-  return row;
-}
-function select(label, options, act) {
-  const row = document.createElement("label");
-  row.className = "choice";
-  row.innerHTML = "<span></span><select></select>";
-  row.children[0].textContent = label;
-  for (const each of options) row.children[1].add(new Option(each.label, each.name));
-  row.children[1].ariaLabel = label;
-  row.children[1].onchange = () => act(row.children[1].value);
-  row.place = (value) => { row.children[1].value = value; };
-  return row;
-}
 const rows = {};
 function build() {
-  rows.target = select("Posterior", index.targets, (name) => { setup.target = name; restart(); });
-  rows.target.place(setup.target);
+  rows.target = select("Posterior", index.targets, (name) => { setup.place = name; restart(); });
+  rows.target.place(setup.place);
   const methods = document.createElement("fieldset");
   methods.innerHTML = `<legend>Methods (1 to ${MOST})</legend>`;
-  for (const { name, label, colour, dark } of index.methods) {
+  for (const { name, label, colour, dark } of OFFERED) {
     const row = document.createElement("label");
     row.innerHTML = `<input type="checkbox"><i></i><span></span>`;
     const [box, dot, text] = row.children;
@@ -190,13 +89,13 @@ function build() {
   rows.methods = methods;
   $("controls").append(rows.target, methods);
   for (const name of KNOBS) {
-    rows[name] = slider(name);
+    rows[name] = slider(name, (value) => player.set(name, value));
     rows[name].classList.toggle("aside", !SHORT.includes(name));
     $("controls").append(rows[name]);
   }
   for (const name of CHOICES) {
     const { label, choices } = index.knobs[name];
-    const act = (value) => { const k = choices.findIndex((c) => c.name === value); setup.values[name] = k; change(() => run.set(name, k)); };
+    const act = (value) => player.set(name, choices.findIndex((c) => c.name === value));
     rows[name] = select(label, choices, act);
     $("controls").append(rows[name]);
   }
@@ -210,24 +109,14 @@ function choose(name, on) {
   restart();
 }
 
-// ---- the theme, and a page within another one: it says how high it is, and takes the theme that it is sent
+// ---- buttons; and a page within another one: it says how high it is, and takes the theme that it is sent
 
-const THEMES = ["light", "dark"];
-steinlab.theme = THEMES.find((name) => name === asked.get("theme"));
-const wants = () => steinlab.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-function darken() {
-  document.documentElement.style.colorScheme = wants();
-  document.documentElement.dataset.theme = wants();
-  model.dark = wants() === "dark";
-  $("theme").textContent = wants() === "dark" ? "Light" : "Dark";
-}
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", darken);
-$("theme").onclick = () => { steinlab.theme = wants() === "dark" ? "light" : "dark"; darken(); };
-$("play").onclick = toggle;
-$("one").onclick = one;
+$("play").onclick = () => player.toggle();
+$("one").onclick = () => player.one();
+$("speed").onchange = () => { player.speed = Number($("speed").value); };
 $("reset").onclick = restart;
 $("seed").onclick = () => { setup.seed = (setup.seed + 1) % 2 ** 32; restart(); };
-$("past").oninput = () => change(() => run.go(Number($("past").value)), true);
+$("past").oninput = () => player.change(() => player.run.go(Number($("past").value)), true);
 const embed = () => {
   const url = new URL(location.href);
   url.searchParams.set("ui", "min");
@@ -251,16 +140,14 @@ if (parent !== window) {
   };
   new ResizeObserver(grow).observe(document.body);
   addEventListener("message", ({ data }) => {
-    if (!THEMES.includes(data?.steinlab?.theme)) return;
+    if (!THEME.includes(data?.steinlab?.theme)) return;
     steinlab.theme = data.steinlab.theme;
     darken();
   });
 }
 document.body.classList.toggle("min", short);
-darken();
 build();
-steinlab.render({ model, el: $("stage") });
+themed();
 $("problems").textContent = setup.problems.join(" ");
-load().then(() => play(!matchMedia("(prefers-reduced-motion: reduce)").matches));
-frame();
-steinlab.lab = { get run() { return run; }, setup: () => setup, play, link, embed };
+player.load().then(() => player.play(!matchMedia("(prefers-reduced-motion: reduce)").matches));
+steinlab.lab = { get run() { return player.run; }, setup: () => setup, play: (on) => player.play(on), link, embed };

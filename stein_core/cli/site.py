@@ -38,7 +38,7 @@ def folder_of_app(command: str) -> Path:
 
 
 def write_site(options) -> int:
-    """`site`: the stage of page Particles as static files."""
+    """`site`: an essay and the stage of page Particles as static files; what is chosen is a lab alone."""
     folder_of_app("site")
     out = Path(options.out)
     if out.suffix == ".html":
@@ -53,7 +53,9 @@ def write_site(options) -> int:
             bar.total = total
             bar.update(done - bar.n)
 
-        size = import_module("steinlab.site.build").build(out, **chosen, say=say)
+        size = import_module("steinlab.site.build").build(
+            out, **chosen, told=not chosen and out.suffix != ".html", say=say
+        )
     opens = out if out.suffix == ".html" else out / "index.html"
     print(f"{size / 1e6:.1f} MB in {time.perf_counter() - began:.0f} s; open {opens}")
     return 0

@@ -285,3 +285,47 @@ def test_a_lesson_that_is_not_there_is_said(open_page):
     tab = open_page("?page=lessons&lesson=%3Cb%3E77")
     tab.page.get_by_text("There is no lesson '<b>77'").wait_for()
     at_idea(tab, "idea 1 of 4")
+
+
+def score(tab):
+    """What the score card says, "" if there is none."""
+    card = tab.page.locator(".scores:visible")
+    return card.inner_text() if card.count() else ""
+
+
+def test_a_prediction_is_frozen_when_it_runs_and_stands_beside_the_outcome(open_page):
+    tab = open_page("?page=lessons&lesson=04&idea=1")
+    tab.wait("window.steinlab && window.steinlab.step[0] === 0")
+    tab.page.get_by_text("Enter your prediction").click()
+    lock, line = tab.page.get_by_role("button", name="Lock in and run"), tab.page.get_by_role("slider", name="At which")
+    expect(lock).to_be_disabled()
+    tab.page.get_by_role("textbox", name="At which").fill("99")
+    tab.page.get_by_text("Allowed: 1 to 50.").wait_for()
+    expect(lock).to_be_disabled()
+    box = line.bounding_box()
+    line.click(position={"x": box["width"] * np.log(10) / np.log(50), "y": 40})
+    expect(line).to_have_attribute("aria-valuetext", "10 dimensions")
+    line.press("ArrowRight")
+    expect(line).to_have_attribute("aria-valuetext", "11 dimensions")
+    assert tab.step() == 0 and tab.page.locator(".came").count() == 0  # the answer is nowhere yet
+    lock.click()
+    tab.wait("window.steinlab.step[0] > 5")
+    tab.page.get_by_text("You said 11 dimensions. It is 4 dimensions.").wait_for()
+    tab.page.get_by_text("Your prediction", exact=True).click()
+    pins = [tab.page.locator(f".pin.{kind}").bounding_box()["x"] for kind in ("came", "you")]
+    assert pins[0] < pins[1]
+    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=7")
+    tab.page.get_by_text("Enter your prediction").click()
+    tab.page.get_by_role("radio", name="median", exact=True).check()
+    tab.page.get_by_role("button", name="Lock in").click()
+    tab.page.get_by_text("You were right. Under median").wait_for()
+    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=8")
+    until(lambda: score(tab), lambda text: "1 right of 2 made, 2 in all" in text)
+    tab.page.goto(tab.server.url)
+    until(lambda: score(tab), lambda text: "Your predictions in the lessons: 1 right of 2 made" in text)
+    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=1")
+    tab.page.get_by_text("You said 11 dimensions. It is 4 dimensions.").click()
+    tab.page.get_by_role("button", name="Predict again").click()
+    expect(tab.page.get_by_role("button", name="Lock in and run")).to_be_disabled()
+    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=8")
+    until(lambda: score(tab), lambda text: "1 right of 1 made" in text)

@@ -28,7 +28,7 @@ def open_site(chromium, site):
     """open_site(query, file) -> page; at the end its console must be clean, and nothing was asked of a network."""
     opened, said, asked = [], [], []
 
-    def visit(query="", file="all/index.html", **look):
+    def visit(query="", file="all/index.html", ready="steinlab.lab?.run", **look):
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **look})
         opened.append(context)
         page = context.new_page()
@@ -36,7 +36,7 @@ def open_site(chromium, site):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"file://{site / file}{query}")
-        page.wait_for_function("steinlab.lab?.run")
+        page.wait_for_function(ready)
         return page
 
     yield visit
@@ -92,12 +92,12 @@ def test_controls_act_while_it_plays(open_site):
     pause(page)
     at, here = page.evaluate("steinlab.lab.run.clock"), locations(page)
     page.get_by_role("slider", name="particles").focus()
-    page.keyboard.press("End")  # 128: a program with more room, in which the run goes on
-    page.wait_for_function("steinlab.lab.run.count === 128 && steinlab.lab.run.seen.svgd.m === 128")
+    page.keyboard.press("End")  # 200: a program with more room, in which the run goes on
+    page.wait_for_function("steinlab.lab.run.count === 200 && steinlab.lab.run.seen.svgd.m === 200")
     np.testing.assert_array_equal(locations(page)[:20], here)
     assert page.evaluate("steinlab.lab.run.clock") == at
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("steinlab.lab.run.seen.svgd.m === 127")
+    page.wait_for_function("steinlab.lab.run.seen.svgd.m === 199")
 
 
 def test_particles_are_added_and_removed_and_the_way_back_is_kept(open_site):

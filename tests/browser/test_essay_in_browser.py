@@ -1,0 +1,148 @@
+"""The essay of the site, opened from the disk: every figure runs, and comes out as its question says."""
+
+import numpy as np
+import pytest
+from checks import until
+from playwright.sync_api import expect
+from test_axe import lasting
+from test_site_in_browser import open_site, site  # noqa: F401  (fixtures)
+
+from steinlab.site.build import build
+from steinlab.site.essay import FIGURES, PREDICTIONS
+
+pytestmark = pytest.mark.browser
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def essay(site):  # noqa: F811
+    build(site / "essay", ("banana",), ("svgd",), told=True)
+    return "essay/index.html"
+
+
+@pytest.fixture
+def open_essay(essay, open_site):  # noqa: F811
+    return lambda **look: open_site("", essay, ready="steinlab.essay", **look)
+
+
+def begin(page, name: str):
+    page.evaluate(f"document.getElementById('figure-{name}').scrollIntoView({{ block: 'center' }})")
+    page.wait_for_function(f"steinlab.essay['figure-{name}']?.player?.run")
+
+
+def ask(page, name: str):
+    return page.locator(f"[data-key='essay.{name}']")
+
+
+def lock(page, name: str):
+    ask(page, name).get_by_role("button", name="Lock in").click()
+
+
+def seen(page, name: str, method: str, what: str):
+    return page.evaluate(f"steinlab.essay['figure-{name}'].player.run.seen.{method}.{what}")
+
+
+def points(page, name: str, method: str = "svgd") -> np.ndarray:
+    run = f"steinlab.essay['figure-{name}'].player.run"
+    size = f"{run}.programs.{method}.meta.dim"
+    rows = page.evaluate(f"[...{run}.seen.{method}.locations].slice(0, {run}.count * {size})")
+    return np.reshape(rows, (-1, page.evaluate(size)))
+
+
+def on(page, name: str, steps: int):
+    """Go on by so many steps at once; as fast as the browser can."""
+    page.evaluate(f"steinlab.essay['figure-{name}'].player.run.advance({steps})")
+
+
+def test_each_figure_plays_after_its_question_and_not_before(open_essay):
+    page = open_essay()
+    for name in FIGURES:
+        begin(page, name)
+        assert page.evaluate(f"steinlab.essay['figure-{name}'].player.run.clock") == 0
+        facts = PREDICTIONS[name]
+        expect(ask(page, name).get_by_role("button", name="Lock in")).to_be_disabled()
+        if "choices" in facts:
+            ask(page, name).get_by_role("radio").nth(facts["answer"]).check()
+        else:
+            ask(page, name).get_by_role("textbox").fill(str(facts["answer"]))
+        lock(page, name)
+        page.wait_for_function(f"steinlab.essay['figure-{name}'].player.run.clock > 3")
+        said = "You were right." if "choices" in facts else "Right. You said"
+        expect(ask(page, name).get_by_role("status")).to_contain_text(said)
+        page.evaluate(f"steinlab.essay['figure-{name}'].player.play(false)")
+    expect(page.locator(".scores")).to_contain_text(f"{len(FIGURES)} right of {len(FIGURES)} made")
+
+
+def variance(page, name: str, method: str) -> float:
+    return seen(page, name, method, "metrics")[0]
+
+
+def test_runs_come_out_as_the_questions_say(open_essay):
+    page = open_essay()
+    for name in FIGURES:
+        begin(page, name)
+    on(page, "one", 600)
+    np.testing.assert_allclose(points(page, "one"), points(page, "one", "map"), atol=0.05)
+    on(page, "two", 600)
+    assert np.abs(points(page, "two")).mean() == pytest.approx(PREDICTIONS["two"]["answer"], abs=1e-3)
+    on(page, "alpha", 600)
+    before = variance(page, "alpha", "svgd")
+    page.evaluate("steinlab.essay['figure-alpha'].player.set('method.alpha', 2)")
+    on(page, "alpha", 800)
+    assert variance(page, "alpha", "svgd") == pytest.approx(2 * before, rel=0.02)
+    page.evaluate("steinlab.essay['figure-kernel'].player.set('bandwidth.factor', 0.05)")
+    on(page, "kernel", 1500)
+    angles = np.pi / 2 + np.arange(3) * 2 * np.pi / 3
+    tops = 2.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    away = np.linalg.norm(points(page, "kernel")[:, None] - tops, axis=2).min(axis=1)
+    assert np.median(away) < 0.1
+    on(page, "fifty", 1500)
+    assert variance(page, "fifty", "svgd") == pytest.approx(PREDICTIONS["fifty"]["answer"], abs=5e-4)
+    on(page, "guides", 400)
+    low, high = PREDICTIONS["guides"]["right"]
+    assert low < variance(page, "guides", "smi") < high
+    on(page, "ring", 600)
+    radius = np.linalg.norm(points(page, "ring", "smi"), axis=1)
+    apart = np.linalg.norm(points(page, "ring", "smi")[:, None] - points(page, "ring", "smi"), axis=2)
+    assert radius.min() > 1 and apart[np.triu_indices(5, 1)].min() > 0.8
+
+
+def test_the_chart_follows_its_slider_and_the_theme(open_essay):
+    page = open_essay()
+    page.evaluate("document.getElementById('figure-law').scrollIntoView({ block: 'center' })")
+    chart = page.locator("#figure-law")
+    chart.get_by_text("SVGD, 20 points").wait_for()
+    circles = chart.locator("circle").count()
+    assert circles >= 5
+    chart.get_by_role("slider").press("ArrowRight")
+    chart.get_by_text("SVGD, 50 points").wait_for()
+    colour = chart.locator("path").get_attribute("stroke")
+    page.get_by_role("button", name="Dark").click()
+    until(lambda: chart.locator("path").get_attribute("stroke"), lambda now: now != colour)
+
+
+def test_it_leads_to_the_lab_which_has_fifty_dimensions_too(open_essay):
+    page = open_essay()
+    page.get_by_role("link", name="Open the lab").first.click()
+    page.wait_for_function("steinlab.lab?.run")
+    page.get_by_role("combobox", name="Posterior").select_option("gaussian-50")
+    page.wait_for_function("location.search.includes('target=gaussian&dim=50')")
+    page.wait_for_function("steinlab.lab.run.programs.svgd.meta.dim === 50 && steinlab.lab.run.clock > 3")
+
+
+def test_without_javascript_the_text_is_there(chromium, site, essay):  # noqa: F811
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{site / essay}")
+    expect(page.get_by_role("heading", name="What happens in fifty dimensions?")).to_be_visible()
+    expect(page.get_by_text("The figures and the questions need JavaScript.")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_a_phone_scrolls_one_way(open_essay, scheme):
+    page = open_essay(color_scheme=scheme, viewport=PHONE)
+    for name in ("one", "fifty"):
+        begin(page, name)
+    assert lasting(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
