@@ -88,7 +88,7 @@ PREDICTIONS = {
         "move apart a little", "spread to twice the variance", "fly away",
     ),
     "kernel": choice(
-        "You make the kernel twenty times as narrow. The points", "Nobody is felt, so nobody is pushed.", 2,
+        "You make the kernel a hundred times as narrow. The points", "Nobody is felt, so nobody is pushed.", 2,
         "spread out more", "stay where they are", "climb to the nearest top",
     ),
     "fifty": amount(

@@ -44,7 +44,7 @@ function read(text) {
 
 function link() {
   const { target, dim } = index.targets.find((t) => t.name === setup.place), query = new URLSearchParams({ target });
-  if (dim !== index.targets.find((t) => t.target === target).dim) query.set("dim", String(dim));
+  if (dim !== 2) query.set("dim", String(dim));  // the app's own choice
   query.set("methods", setup.methods.join());
   for (const name of [...KNOBS, ...CHOICES, ...MORE]) {
     const { value, choices } = index.knobs[name], now = player.run?.values[name] ?? setup.values[name];

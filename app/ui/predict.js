@@ -46,7 +46,7 @@ function ticksOf({low, high, log}) {
 function numberField(facts, taken) {
   const axis = axisOf(facts), unit = facts.unit ? ` ${facts.unit}` : "";
   const line = part("div", {className: "line", role: "slider", tabIndex: 0, ariaLabel: facts.ask, ariaValueMin: facts.low,
-    ariaValueMax: facts.high});
+    ariaValueMax: facts.high, ariaValueNow: facts.low, ariaValueText: "nothing yet"});
   const field = part("input", {type: "text", inputMode: "decimal", size: 6, ariaLabel: `${facts.ask} A number`});
   let value = null;
   for (const tick of ticksOf(facts)) {

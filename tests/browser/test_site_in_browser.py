@@ -129,13 +129,14 @@ def test_particles_are_added_and_removed_and_the_way_back_is_kept(open_site):
 
 
 def test_what_is_wrong_in_a_link_is_said_and_the_rest_is_kept(open_site):
-    page = open_site("?target=moon&methods=svgd,magic&method.alpha=x&method.particles=7&seed=1.5&dim=50")
+    page = open_site("?target=moon&methods=svgd,magic&method.alpha=x&method.particles=7&seed=1.5&dim=50&guide=full")
     said = page.get_by_role("alert").filter(has_text="moon")
     expect(said).to_contain_text("target = moon; here: banana, two_modes.")
     expect(said).to_contain_text("methods = svgd,magic; here: up to 3 of svgd, smi, map.")
     expect(said).to_contain_text("method.alpha = x; allowed: 0 to 1000.")
     expect(said).to_contain_text("seed = 1.5; allowed: whole numbers, 0 to 4294967295.")
-    expect(said).to_contain_text("dim: only the app reads this; here it has no effect.")
+    expect(said).to_contain_text("dim = 50; here: 2.")
+    expect(said).to_contain_text("guide: only the app reads this; here it has no effect.")
     assert page.evaluate("steinlab.lab.run.count") == 7
 
 
