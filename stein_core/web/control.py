@@ -51,9 +51,10 @@ def while_(program, lines, params, inputs, out, name):
 @operation("scan")
 def scan(program, lines, params, inputs, out, name):
     inputs = [program.kept(lines, v) for v in inputs]
-    consts, after = params["num_consts"], params["num_consts"] + params["num_carry"]
+    consts, carried = counts_of(params)
+    after = consts + carried
     carry, results = begun(program, lines, inputs[consts:after]), []
-    for o in out[params["num_carry"] :]:
+    for o in out[carried:]:
         results.append(held(program.array(o.shape, str(o.dtype)), o.shape, str(o.dtype)))
     count, length = program.name("_s"), params["length"]
     place = f"({length - 1}-{count})" if params["reverse"] else count
@@ -73,6 +74,14 @@ def scan(program, lines, params, inputs, out, name):
     put_all(program, inner, carry, found[: len(carry)])
     lines += [f"for(let {count}=0;{count}<{length};{count}++){{", *inner, "}"]
     return [*carry, *results]
+
+
+def counts_of(params) -> tuple[int, int]:
+    """Return how many inputs of a scan are constants, and how many are carried. JAX 0.12 groups them."""
+    if "ft_in" in params:
+        consts, carried, _ = params["ft_in"].unpack()
+        return len(consts), len(carried)
+    return params["num_consts"], params["num_carry"]
 
 
 def begun(program, lines, start) -> list[Value]:

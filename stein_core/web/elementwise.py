@@ -16,6 +16,7 @@ FUNCTIONS = {
     "asin": "Math.asin({0})", "acos": "Math.acos({0})", "atan": "Math.atan({0})", "atan2": "Math.atan2({0},{1})",
     "cbrt": "Math.cbrt({0})", "exp2": "Math.pow(2,{0})", "pow": "Math.pow({0},{1})", "erf": "erf({0})",
     "erfc": "erfc({0})", "lgamma": "lgamma({0})", "digamma": "digamma({0})", "logistic": "1/(1+Math.exp(-{0}))",
+    "one_minus_square": "1-{0}*{0}",
 }  # fmt: skip
 ARITHMETIC = {
     "add": "{0}+{1}", "add_any": "{0}+{1}", "sub": "{0}-{1}", "mul": "{0}*{1}", "div": "{0}/{1}", "rem": "{0}%{1}",
@@ -50,6 +51,20 @@ def function(program, lines, params, inputs, out, name):
         return entry_by_entry(program, lines, inputs, out, EXACT[name].format)
     text = "Math.imul({0},{1})" if name == "mul" and dtype != "float32" else (FUNCTIONS | ARITHMETIC)[name]
     return entry_by_entry(program, lines, inputs, out, lambda *x: rounded(text.format(*x), dtype))
+
+
+@operation("polynomial")
+def polynomial(program, lines, params, inputs, out, name):
+    """Horner's rule; the last coefficient is that of the highest power. JAX 0.12 has a primitive for it."""
+    dtype = str(out[0].dtype)
+
+    def form(x, *coefficients):
+        text = coefficients[-1]
+        for one in reversed(coefficients[:-1]):
+            text = rounded(f"{rounded(f'{text}*{x}', dtype)}+{one}", dtype)
+        return text
+
+    return entry_by_entry(program, lines, [program.kept(lines, inputs[0]), *inputs[1:]], out, form)
 
 
 @operation("neg")

@@ -120,8 +120,10 @@ class Program:
 
         for e in jaxpr.eqns:
             ins, name = [read(v) for v in e.invars], e.primitive.name
-            if name in INLINED or name == "custom_linear_solve":
+            if name in (*INLINED, "custom_linear_solve", "call_hi_primitive"):
                 inner = e.params.get("jaxpr") or e.params.get("call_jaxpr")
+                if name == "call_hi_primitive":  # since JAX 0.12; made of the others
+                    inner = jax.make_jaxpr(expanded(e.params["_prim"]))(*[v.aval for v in e.invars])
                 if name == "custom_linear_solve":  # its own function for the solution, with what that needs
                     inner, sizes = e.params["jaxprs"].solve, e.params["const_lengths"]
                     begin = sizes.matvec + sizes.vecmat
@@ -174,6 +176,11 @@ class Program:
             raise ValueError(f"no JavaScript for JAX's {name!r} of {kind}; allowed: {', '.join(ARRAYS)}.")
         found = OPERATIONS[name](self, lines, e.params, inputs, out, name)
         return found if isinstance(found, list) else [found]
+
+
+def expanded(primitive: Any) -> Callable:
+    """Return what a primitive that is made of others computes, as a function of arrays that returns a list of them."""
+    return lambda *flat: jax.tree.leaves(primitive.expand(*jax.tree.unflatten(primitive.in_tree, flat)))
 
 
 CONTROL = ("cond", "while", "scan", "platform_index")

@@ -314,7 +314,7 @@ def test_a_prediction_is_frozen_when_it_runs_and_stands_beside_the_outcome(open_
     tab.page.get_by_text("Your prediction", exact=True).click()
     pins = [tab.page.locator(f".pin.{kind}").bounding_box()["x"] for kind in ("came", "you")]
     assert pins[0] < pins[1]
-    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=7")
+    tab.page.goto(tab.server.url + "?page=lessons&lesson=04&idea=6")
     tab.page.get_by_text("Enter your prediction").click()
     tab.page.get_by_role("radio", name="median", exact=True).check()
     tab.page.get_by_role("button", name="Lock in").click()
