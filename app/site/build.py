@@ -13,6 +13,7 @@ from stein_core.web import HELPERS, program_of
 from steinlab.pages.particles import Particles
 from steinlab.site import essay
 from steinlab.site.places import Place
+from steinlab.stage.replay import replay_page
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.stage import HERE as STAGE, SCRIPTS
 from steinlab.ui.colours import looks_of
@@ -109,11 +110,13 @@ def style() -> str:
 
 def code(places: Sequence[Place], methods: Sequence[str]) -> str:
     """Return what every page needs: what programs call, the stage as the app has it, and a run that plays on it."""
-    stage = script(*map(STAGE.joinpath, SCRIPTS)).replace("export function render", "function render")
+    stage = script(*map(STAGE.joinpath, (*SCRIPTS, "model.js"))).replace("export function render", "function render")
     offered = json.dumps(index(places, methods))
     begin = f"const steinlab = {{ index: {offered}, given: {{}} }};\nsteinlab.give = (name, what) => {{ {GIVE} }};"
     common = ["const $ = (id) => document.getElementById(id), { index } = steinlab;", own("engine"), own("player")]
-    return "\n".join([HELPERS, begin, READY, "(() => {", stage, "steinlab.render = render;", "})();", *common])
+    return "\n".join(
+        [HELPERS, begin, READY, "(() => {", stage, "Object.assign(steinlab, { render, StageModel });", "})();", *common]
+    )
 
 
 def own(name: str) -> str:
@@ -150,7 +153,7 @@ def build(
     """
     check(targets, methods)
     places = (*map(Place, targets), *(MANY if told else ()))
-    wanted, made = needed(places, methods, told), []
+    wanted, made = needed(places, methods, told), [("replay.js", given("replay", json.dumps(replay_page())))]
     total = sum(1 + sum(map(len, each.values())) for each in wanted.values())
     for number, (name, what) in enumerate(parts(wanted)):
         made.append((f"{name}.js", given(name, what)))

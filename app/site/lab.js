@@ -131,6 +131,8 @@ function copies(button, text) {
     setTimeout(() => { button.textContent = label; }, 1500);
   };
 }
+$("replay").onclick = async () => player.model.tell("msg:custom", { export: "html", page: await file("replay") });
+$("film").onclick = () => player.model.tell("msg:custom", { export: "webm" });
 copies($("copy"), () => location.href);
 copies($("embed"), embed);
 if (parent !== window) {

@@ -1,22 +1,5 @@
 // One run on one stage: it loads what it needs, plays while it is on screen, and tells its page what it shows.
 
-// The model of a stage, as Panel gives it to `render`: properties that tell when they are set, and messages.
-class StageModel {
-  constructor(values, onMessage) {
-    this.handlers = {};
-    this.send_msg = onMessage;
-    for (const [name, first] of Object.entries(values)) {
-      let value = first;
-      Object.defineProperty(this, name, {
-        get: () => value,
-        set: (next) => { value = next; this.tell(name); },
-      });
-    }
-  }
-  on(names, handler) { for (const name of [names].flat()) (this.handlers[name] ??= []).push(handler); }
-  tell(name, what) { for (const handler of this.handlers[name] ?? []) handler(what); }
-}
-
 // Files: each is a script that gives its content, which works from a disk, too.
 const given = steinlab.given, coming = {};
 steinlab.give = (name, what) => { given[name] = what; coming[name]?.done(what); };
@@ -39,9 +22,7 @@ class Player {
   // onShow(run): at each frame.
   constructor(el, setup, { show = index.show, marks = index.marks, embedded = false, onShow = () => {} } = {}) {
     Object.assign(this, { setup, onShow, run: null, playing: false, number: 0, loading: 0, speed: 1, seen: true });
-    this.model = new StageModel(
-      { scene: {}, marks, show, lit: "", lecture: false, slot: "", starting: 0, status: "", alarm: "", embedded, dark: false },
-      (message) => this.hear(message));
+    this.model = new steinlab.StageModel({ marks, show, embedded }, (message) => this.hear(message));
     steinlab.render({ model: this.model, el });
     new IntersectionObserver((all) => { this.seen = all.at(-1).isIntersecting; }).observe(el);
     Player.all.push(this);

@@ -22,6 +22,7 @@ from steinlab.stage.contract import View
 from steinlab.stage.hand_over import csv_of, runs_of
 from steinlab.stage.kept import kept, key_of
 from steinlab.stage.lecture import QUIET, SWITCH, Lecture
+from steinlab.stage.replay import replay_page
 from steinlab.stage.session import Session, capacity_of
 from steinlab.stage.setup import Setup
 from steinlab.stage.stage import ReadOuts, Stage
@@ -253,6 +254,8 @@ class Live:
             "Copy as Python": lambda: self.shell.browser.copy(self.python()),
             "Figure as PNG": lambda: self.stage.export("png"),
             "Figure as SVG": lambda: self.stage.export("svg"),
+            "Replay as one page": lambda: self.stage.export("html", replay_page()),
+            "Film as WebM": lambda: self.stage.export("webm"),
         }
 
     def diagnose(self, event=None):

@@ -17,7 +17,8 @@ export function render({model, el}) {
 
   let cards = [], backgrounds = [], panels = [], key = "", family = "", pointed = "", above = null, pace = 0, arrived = 0;
   let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0;
-  let hover = -1, lastFrame = 0, seen = true, run = -1;
+  let hover = -1, lastFrame = 0, seen = true, run = -1, filming = false;
+  const recorder = new Recorder();
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
@@ -154,7 +155,10 @@ export function render({model, el}) {
     raf = 0;
     if (!backgrounds[0]?.map) return;  // a frame that came before its scene waits for it
     const frame = queue.shift();
-    if (frame) takeFrame(frame);
+    if (frame) {
+      takeFrame(frame);
+      recorder.take(frame);
+    }
     unit = model.lecture ? 2 : 1;
     const now = look(), share = (performance.now() - arrived) / pace;
     let moving = false;
@@ -208,11 +212,11 @@ export function render({model, el}) {
     }
   }
 
-  function exportStage(kind) {
-    if (!backgrounds.length) return;
+  // The size of a picture of all cards, and how it is drawn.
+  function picture() {
     const {w, h} = backgrounds[0].map, width = cards.length * (w + GAP) + GAP, height = h + TITLE + LEGEND + 2 * GAP, now = look();
     unit = model.lecture ? 2 : 1;
-    exportPicture(kind, width, height, ctx => {
+    return [width, height, ctx => {
       ctx.fillStyle = theme().paper;
       ctx.fillRect(0, 0, width, height);
       ctx.translate(GAP, GAP);
@@ -225,7 +229,43 @@ export function render({model, el}) {
         drawPanel(ctx, card, panels[p], {rows: panels[p]?.rows, forces: card.arrows}, now);
         ctx.translate(w + GAP, -TITLE);
       });
-    });
+    }];
+  }
+
+  async function exportStage(kind, page) {
+    if (!backgrounds.length) return;
+    if (kind === "png" || kind === "svg") return exportPicture(kind, ...picture());
+    const frames = recorder.frames, many = `${frames.length} frame${frames.length === 1 ? "" : "s"}`;
+    if (!frames.length) return;
+    if (kind === "html") {
+      const made = await replayOf(page, {scene: model.scene, marks: model.marks, show: model.show, dark: dark()}, frames);
+      return offer(root, `A replay of ${many}: ${megabytes(made)}, one file.`, {Save: () => download(made, "steinlab.html")});
+    }
+    const film = size => () => shoot(frames, size).then(made => offer(root, `The film has ${megabytes(made)}.`, {Save: () => download(made, "steinlab.webm")}));
+    offer(root, `A film of ${many}. It takes as long as it plays, ten seconds at most.`, {"720p": film([1280, 720]), "1080p": film([1920, 1080])});
+  }
+
+  // Films what was recorded, while nothing new is shown.
+  async function shoot(frames, [width, height]) {
+    filming = true;
+    const last = frames.at(-1);
+    try {
+      return await filmOf(frames, width, height, (frame, ctx) => {
+        takeFrame(frame);
+        const [w, h, draw] = picture(), share = Math.min(width / w, height / h);
+        ctx.setTransform(1, 0, 0, 1, 0, 0);
+        ctx.fillStyle = theme().paper;
+        ctx.fillRect(0, 0, width, height);
+        ctx.translate((width - share * w) / 2, (height - share * h) / 2);
+        ctx.scale(share, share);
+        draw(ctx);
+      }, share => { badge.textContent = `filming … ${Math.round(100 * share)} %`; });
+    } finally {
+      filming = false;
+      takeFrame(last);
+      showTexts();
+      repaint();
+    }
   }
 
   const scales = () => panels.map(panel => backgrounds[panel.background].scale);
@@ -244,12 +284,12 @@ export function render({model, el}) {
 
   function onMessage(message) {
     if (message.fit) return fit();
-    if (message.export) return exportStage(message.export);
+    if (message.export) return exportStage(message.export, message.page);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
     const frame = new Float32Array(message.buffer, message.byteOffset, message.length);
     // Two frames in flight often arrive between two paints. Painting both, one after the other,
     // keeps the pipeline full: 60 instead of 40 a second.
-    if (frame[2] < model.starting) return passOver(frame);  // of a run before
+    if (frame[2] < model.starting || filming) return passOver(frame);  // of a run before
     queue = [...queue, frame].slice(-2);
     lastFrame = performance.now();
     repaint();

@@ -21,6 +21,7 @@ SCRIPTS = (
     "mixture.js",
     "cards.js",
     "frames.js",
+    "recorder.js",
     "input.js",
     "stage.js",
 )
@@ -107,9 +108,14 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         """Make the arrows that are on screen as long as those at the start of a run."""
         self._send_msg({"fit": True})
 
-    def export(self, kind: str) -> None:
-        """Make the browser download what is on screen, as "png" or "svg"."""
-        self._send_msg({"export": kind})
+    def export(self, kind: str, page: str = "") -> None:
+        """Make the browser download what is on screen.
+
+        Args:
+            kind: "png" or "svg"; or, of the whole run, "html", a page that plays it again, or "webm", a film.
+            page: for "html": what `steinlab.stage.replay.replay_page` returns.
+        """
+        self._send_msg({"export": kind, "page": page})
 
     def handle_message(self, data) -> None:
         if self.on_message:

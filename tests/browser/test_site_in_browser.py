@@ -42,7 +42,7 @@ def open_site(chromium, site):
     yield visit
     for context in opened:
         context.close()
-    assert said == [] and all(url.startswith(("file:", "data:")) for url in asked), (said, asked)
+    assert said == [] and all(url.startswith(("file:", "data:", "blob:")) for url in asked), (said, asked)
 
 
 def pause(page):
