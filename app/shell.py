@@ -76,6 +76,7 @@ class Shell:
         self.known = dict(PAGES)  # its own: what it holds is cleared when it ends
         agent = pn.state.headers.get("User-Agent", "")
         self.height_of_window = 720  # in pixels; the browser tells it later
+        self.short = query.get("ui") == "min"  # part of another page
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser = Browser(self.on_message)
         self.main, self.sidebar = (
@@ -181,10 +182,16 @@ class Shell:
 
     def lecture(self, on: bool):
         """Show the page without bar and sidebar, or with them."""
-        usual = self.drawer(self.key)
-        bare = {"sidebar_open": False, "sx": {**usual["sx"], ".MuiAppBar-root, .MuiToolbar-root": {"display": "none"}}}
-        self.frame.param.update(**(bare if on else usual))
+        if on:
+            self.strip()
+        else:
+            self.frame.param.update(**self.drawer(self.key))
         self.browser.lecture = on
+
+    def strip(self):
+        """Take bar and sidebar away."""
+        sx = {**self.drawer(self.key)["sx"], ".MuiAppBar-root, .MuiToolbar-root": {"display": "none"}}
+        self.frame.param.update(sidebar_open=False, sx=sx)
 
     def go(self, link: str):
         """Follow a link within the app, "?page=key&a=1", as a new entry of the browser's history."""
@@ -245,6 +252,9 @@ class Shell:
             pn.state.onload(lambda: self.presentation.on_key(message["key"]))
         if message.keys() <= {"height", "key"}:
             return
+        if "theme" in message:
+            self.frame.dark_theme = message["theme"] == "dark"
+            return
         if "copied" in message:
             if message["copied"]:
                 pn.state.notifications.success("Copied.", duration=2000)
@@ -264,11 +274,16 @@ class Shell:
             link, key = self.presentation.playlist.to_query(), []
         else:
             key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
-        return "?" + "&".join([*key, *[link] * bool(link), *["theme=dark"] * self.frame.dark_theme])
+        look = [*["theme=dark"] * self.frame.dark_theme, *["ui=min"] * self.short]
+        return "?" + "&".join([*key, *[link] * bool(link), *look])
 
     def copy_link(self, link: str):
         """Copy the address of the current page with this link to the user's clipboard."""
         self.browser.copy_link(self.full(link))
+
+    def copy_embed(self, link: str):
+        """Copy an iframe that shows the current page, with this link, within another one."""
+        self.browser.copy_embed(f"{self.full(link)}{'' if self.short else '&ui=min'}")
 
     def refresh(self):
         """Update the page's readings and the address bar."""
@@ -289,4 +304,4 @@ def page_of(query: dict[str, str]) -> str:
 
 def fields(query: dict[str, str]) -> dict[str, str]:
     """Return the fields of a link that are for its page."""
-    return {name: value for name, value in query.items() if name not in ("page", "theme")}
+    return {name: value for name, value in query.items() if name not in ("page", "theme", "ui")}

@@ -66,7 +66,7 @@ def test_every_link_opens_a_page(key, said, tmp_path):
         document = Document()
         with set_curdoc(document):
             shell = SimpleNamespace(
-                frame=Frame(), go=None, copy_link=None, browser=None, known=PAGES, height_of_window=720,
+                frame=Frame(), go=None, copy_link=None, browser=None, known=PAGES, height_of_window=720, short=False,
                 presentation=SimpleNamespace(forth=None),
             )  # fmt: skip
             page = PAGES[key][1](shell, query)

@@ -442,7 +442,7 @@ def test_a_target_that_is_not_listed_is_in_no_menu():
     facts = {"label": "Mine", "reference": "a notebook", "dims": (2, 4), "default_dim": 2}
     TARGETS.register("mine", listed=False, **facts)(TARGETS["gaussian"].make)
     try:
-        shell = Mock(**{"frame.dark_theme": False})
+        shell = Mock(short=False, **{"frame.dark_theme": False})
         with set_curdoc(Document()):
             live, collapse = [page(shell, {}) for page in (Particles, Location)], Collapse(shell, {})
         menus = [page.choices.target.options for page in live] + [collapse.settings.inputs["target"].options]

@@ -79,7 +79,8 @@ def test_a_lecture_is_in_the_link_and_gives_every_component_its_place_back():
     on, _, problems = Lecture.of_query({"lecture": "loud"})
     assert not on and len(problems) == 1 and "loud" in problems[0]
     seen, ended = [], []
-    shell = SimpleNamespace(lecture=seen.append, presentation=SimpleNamespace(end=lambda: ended.append(True)))
+    presentation = SimpleNamespace(end=lambda: ended.append(True))
+    shell = SimpleNamespace(lecture=seen.append, short=False, presentation=presentation)
     talk, usual, alone = Lecture(shell, lambda by: None, seen.append), pn.pane.HTML(""), pn.pane.HTML("", visible=False)
     talk.around.append(usual)
     talk.only.append(alone)

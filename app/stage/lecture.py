@@ -33,6 +33,7 @@ class Lecture:
     Attributes:
         around: components that a lecture does not show.
         only: components that nothing but a lecture shows.
+        stripped: each is called when the page is part of another one (`ui=min` in its link), beside hiding `around`.
     """
 
     def __init__(self, shell, move: Callable[[int], None], *turned: Callable[[bool], None], on: bool = False):
@@ -42,6 +43,7 @@ class Lecture:
         )
         self.around: list = []
         self.only: list = [self.leave]
+        self.stripped: list[Callable[[], None]] = []
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> tuple[bool, dict[str, str], list[str]]:
@@ -55,7 +57,9 @@ class Lecture:
         return "&".join(filter(None, (query, link.write((SWITCH,), Shown(self.on), Shown()))))
 
     def toggle(self, event=None) -> None:
-        """Start the lecture, or leave it."""
+        """Start the lecture, or leave it. A part of another page gives none."""
+        if self.shell.short:
+            return
         self.turn(not self.on)
         if not self.on:
             self.shell.presentation.end()
@@ -72,7 +76,13 @@ class Lecture:
 
     def show(self) -> None:
         """Show the lecture if it is on: its page comes on screen."""
-        if self.on:
+        if self.shell.short:
+            self.shell.strip()
+            for call in self.stripped:
+                call()
+            for each in self.around:
+                each.visible = False
+        elif self.on:
             self.turn(True)
 
     def hide(self) -> None:

@@ -95,6 +95,7 @@ class Live:
         turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
         self.lecture = Lecture(shell, self.tour.move, *turned, on=look.on)
         self.lecture.around.append(self.tour.about)
+        self.lecture.stripped += [self.transport.strip, self.tour.strip]
         self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
         self.make_exports()
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))

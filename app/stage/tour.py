@@ -53,6 +53,10 @@ class Tour:
         self.text = pn.pane.HTML("", stylesheets=[CSS], margin=(4, 8), styles={"flex": "1 1 300px"})
         self.about = pn.pane.HTML("", stylesheets=[CSS], margin=(0, 8), sizing_mode="stretch_width")
 
+    def strip(self) -> None:
+        """Offer no other stop: the page is part of another one."""
+        self.before.visible = self.after.visible = False
+
     def row(self, *more) -> pmui.FlexBox:
         """Return the caption, what else a page has, and the buttons."""
         buttons = pmui.Row(self.before, self.after, margin=0)

@@ -100,7 +100,7 @@ class Transport:
         self.dim.param.watch(lambda event: self.quiet or on_dim(event.new), "value")
         self.dims: list[int] = []
         self.used: set[str] = set(LECTURE_KNOBS)
-        self.large = False
+        self.large = self.short = False
         self.plain = (self.reset, self.back, self.step, self.rewind, self.speed)
         self.row = pn.FlexBox(
             self.reset, self.back, self.play, self.step, self.rewind, self.speed, *self.knobs.values(), self.dim,
@@ -116,11 +116,19 @@ class Transport:
         self._show_knobs()
         self.play.param.update(sx=LECTURE_PLAY if on else PLAY, height=80 if on else 52, width=190 if on else 124)
 
+    def strip(self) -> None:
+        """Show Play, Reset and two sliders: the page is part of another one."""
+        for made in (self.back, self.step, self.rewind, self.speed):
+            made.visible = False
+        self.short = True
+        self._show_knobs()
+
     def _show_knobs(self):
+        wanted = set(LECTURE_KNOBS if self.large else LECTURE_KNOBS[:2] if self.short else ["method.alpha"])
         for name, made in self.knobs.items():
-            made.visible = (self.large or made is self.alpha) and name in self.used
+            made.visible = name in wanted & self.used
             made.sx = LARGE if self.large else {}
-        self.alpha.css_classes = ["large"] * self.large
+        self.alpha.css_classes = ["large"] * (self.large or self.short)
         self.dim.visible = self.large and len(self.dims) > 1
 
     def faster(self, by: int) -> None:

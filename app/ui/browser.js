@@ -16,6 +16,10 @@ async function copyText(text) {
   }
 }
 
+// What another page takes to show this address within it.
+const frameOf = address => `<iframe src="${address.replaceAll("&", "&amp;")}" title="Stein particle inference, live" ` +
+  `style="width: 100%; height: 560px; border: 0"></iframe>`;
+
 // P turns the lecture on and off everywhere; in it the arrows and the keys of a presenter's remote go back and forth.
 const TYPING = "input, textarea, select, [role=slider], [role=combobox], [role=option], [role=menu], [role=tab], [contenteditable]";
 const LECTURE_KEYS = {Escape: "p", ArrowLeft: "left", ArrowRight: "right"}, REMOTE = {PageUp: "left", PageDown: "right"};
@@ -47,14 +51,22 @@ export function render({model}) {
   const onMessage = message => {
     if (message.copy) copy(message.copy);
     if (message.copy_link) copy(location.origin + location.pathname + message.copy_link);
+    if (message.copy_embed) copy(frameOf(location.origin + location.pathname + message.copy_embed));
     if (message.cast) channel.postMessage(last = message.cast);
     if (message.link) history[message.push ? "pushState" : "replaceState"](history.state, "", location.pathname + message.link);
   };
+  // The page that this one is part of says its theme: {steinlab: {theme: "dark"}}.
+  const onParent = ({data, source}) => {
+    const theme = data?.steinlab?.theme;
+    if (source === parent && parent !== window && ["light", "dark"].includes(theme)) model.send_msg({theme});
+  };
+  addEventListener("message", onParent);
   addEventListener("popstate", onBack);
   addEventListener("keydown", onKey);  // after those of the page, which listen to the document
   addEventListener("resize", onResize);
   model.on("msg:custom", onMessage);
   model.on("remove", () => {
+    removeEventListener("message", onParent);
     removeEventListener("popstate", onBack);
     channel.close();
     removeEventListener("keydown", onKey);

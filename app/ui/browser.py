@@ -18,7 +18,7 @@ class Browser(CheckedMessages, JSComponent):
         on_message: gets, on the event loop, {"ready": True, "narrow": bool, "height": pixels} when a browser has
             (re)connected, {"height": pixels} when its window has changed, {"back": "?a=1"} when the user went back or
             forward to that address, {"copied": bool} after a copy, and {"key": "p", "left" or "right"} for the keys of
-            the lecture (Escape is "p", too).
+            the lecture (Escape is "p", too), and {"theme": "light" or "dark"} from the page that it is part of.
     """
 
     lecture = param.Boolean(default=False, doc="Arrows, Page Up, Page Down and Escape count too.")
@@ -29,6 +29,7 @@ class Browser(CheckedMessages, JSComponent):
         {"back": text},
         {"copied": flag},
         {"key": one_of("p", "left", "right")},
+        {"theme": one_of("light", "dark")},
     )
     _esm = "\n".join(
         (HERE / name).read_text()
@@ -54,6 +55,10 @@ class Browser(CheckedMessages, JSComponent):
     def copy_link(self, query: str) -> None:
         """Copy the app's address with this query to the user's clipboard."""
         self._send_msg({"copy_link": query})
+
+    def copy_embed(self, query: str) -> None:
+        """Copy an iframe of the app's address with this query to the user's clipboard."""
+        self._send_msg({"copy_embed": query})
 
     def cast(self, news: dict) -> None:
         """Tell the other windows of this browser, such as that with the speaker's notes."""

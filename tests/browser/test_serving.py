@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from checks import finished
 from chromium import ROOT, Server, Tab, free_port
+from playwright.sync_api import expect
 from soak import LINKS, counts
 from visitors import Visitor
 
@@ -275,3 +276,32 @@ def test_pages_leave_nothing_in_the_server_whether_a_browser_loaded_them_or_not(
     finally:
         server.stop()
     assert "Traceback" not in server.log(), server.log()
+
+
+def test_a_stage_is_part_of_another_page(chromium, server, tmp_path):
+    """The iframe that the app gives: canvas, Play, Reset and two sliders; its theme is that of the page around it."""
+    tab = Tab(chromium, server, "?target=banana&methods=svgd,smi&method.alpha=0.5")
+    tab.button("Share").click()
+    tab.page.get_by_role("menuitem", name="Copy embed").click()
+    embed = tab.clipboard("<iframe")
+    tab.close()
+    assert "methods=svgd,smi&amp;" in embed and "&amp;ui=min" in embed and 'title="Stein' in embed
+    (tmp_path / "course.html").write_text(f"<!doctype html><title>A course</title>{embed}")
+    page = chromium.new_page()
+    page.goto(f"file://{tmp_path / 'course.html'}")
+    inner = page.frame_locator("iframe")
+    frame = page.frames[1]
+    frame.wait_for_function("window.steinlab && window.steinlab.step[0] > 3")
+    inner.get_by_role("slider", name="alpha").wait_for()
+    expect(inner.get_by_role("slider", name="particles")).to_be_visible()
+    expect(inner.get_by_role("button", name="Pause")).to_be_visible()
+    for gone in ("Share", "Diagnose this run", "Step"):
+        expect(inner.get_by_role("button", name=gone)).to_have_count(0)
+    expect(inner.get_by_role("slider", name="Rewind")).to_be_hidden()
+    height = "[...document.querySelectorAll('*')].length && document.documentElement.clientHeight"
+    canvas = inner.locator("canvas.plot").first.bounding_box()
+    assert canvas["height"] > 200 and canvas["y"] + canvas["height"] < frame.evaluate(height)
+    page.evaluate("document.querySelector('iframe').contentWindow.postMessage({steinlab: {theme: 'dark'}}, '*')")
+    frame.wait_for_function("location.search.includes('theme=dark')")
+    frame.wait_for_function("location.search.includes('ui=min')")
+    page.close()
