@@ -18,7 +18,15 @@ def test_a_folder_has_a_page_and_a_file_for_each_scene_and_program(run, tmp_path
     assert code == 0 and f"open {tmp_path / 'lab' / 'index.html'}" in out
     found = {str(file.relative_to(tmp_path / "lab")) for file in (tmp_path / "lab").rglob("*.*")}
     programs = {f"programs/gaussian-langevin-{room}.js" for room in CAPACITIES}
-    assert found == {"index.html", "steinlab.css", "steinlab.js", "lab.js", "scenes/gaussian.js", *programs}
+    assert found == {
+        "index.html",
+        "steinlab.css",
+        "steinlab.js",
+        "lab.js",
+        "replay.js",
+        "scenes/gaussian.js",
+        *programs,
+    }
     scene = (tmp_path / "lab/scenes/gaussian.js").read_text()
     given = json.loads(scene.partition(", ")[2].rstrip(");\n"))
     assert [card["title"] for card in given["cards"].values()] == ["Langevin"] and given["background"]["contours"]

@@ -161,5 +161,5 @@ def test_on_a_host_axe_finds_nothing_serious_and_a_phone_scrolls_one_way(chromiu
     for name in ("one", "fifty"):
         begin(page, name)
     assert lasting(page) == [] and failed == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE['width']}")
     context.close()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import until
 from playwright.sync_api import expect
 from test_site_in_browser import open_site, pause, site  # noqa: F401  (fixtures)
 
@@ -31,7 +32,7 @@ def test_a_replay_plays_from_the_disk_what_was_shown(open_site, chromium, tmp_pa
     page.wait_for_function("window.steinlab.step[0] === steinlab.lab.run.clock")
     last, step = np.array(page.evaluate(ROWS)), page.evaluate("steinlab.lab.run.clock")
     page.get_by_role("button", name="Save as page").click()
-    said = page.locator("dialog p").inner_text()
+    said = until(lambda: page.locator("dialog p").all_inner_texts())[0]
     file = saved(page, tmp_path / "run.html")
     size = file.stat().st_size
     assert f"{size / 1e6:.2f} MB" in said
