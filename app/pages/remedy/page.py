@@ -131,6 +131,7 @@ class Remedy(Live):
         self.axes = [pmui.Select(label=label, **select) for label in ("Across", "Up")]
         for axis in self.axes:
             axis.param.watch(self.on_axes, "value")
+        across = pmui.Row(*self.axes, margin=0)
         self.transport.speed.value = SPEED
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 10))
         self.sidebar = self.arranged()
@@ -150,11 +151,11 @@ class Remedy(Live):
             "Mean variance and directions are shares of the exact ones; n exact draws have the range of the last row.",
             **text,
         )
-        self.lecture.around += [*self.warnings, *foot, *self.axes, self.about]
+        self.lecture.around += [*self.warnings, *foot, across, self.about, self.slots.row]
         self.main = [
             pmui.Column(
                 *self.warnings,
-                *self.top(*self.axes),
+                *self.top(across),
                 self.slots.row,
                 body,
                 self.numbers,
