@@ -78,6 +78,7 @@ class Bar:
         general = {"Copy link": lambda: shell.copy_link(shell.page.link())}
         if shell.key not in NO_STOPS:
             general["Add to a lecture"] = lambda: shell.presentation.add()
+        if hasattr(shell.page, "lecture"):  # else there is nothing to look at alone
             general["Copy embed"] = lambda: shell.copy_embed(shell.page.link())
         return {**general, **getattr(shell.page, "shares", {})}
 
