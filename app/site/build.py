@@ -15,10 +15,9 @@ from steinlab.site import essay
 from steinlab.site.places import Place
 from steinlab.stage.replay import replay_page
 from steinlab.stage.scene import SideBySide
-from steinlab.stage.stage import HERE as STAGE, SCRIPTS
+from steinlab.stage.stage import plain_script, plain_style
 from steinlab.ui.colours import looks_of
 from steinlab.ui.text import CSS as PROSE, HERE as UI
-from steinlab.ui.theme import script, variables
 
 HERE = Path(__file__).parent
 TARGETS_HERE = (
@@ -103,20 +102,16 @@ def parts(wanted: dict[Place, dict[str, set[int]]]) -> Iterator[tuple[str, str]]
 
 def style() -> str:
     """Return the style sheet: the tokens of both themes, the text's, the stage's, and the page's own."""
-    themes = f":root, .stage {{ {variables('light')} }} [data-theme=dark], .stage.dark {{ {variables('dark')} }}"
-    files = [(folder / name).read_text(encoding="utf-8") for folder, name in ((STAGE, "stage.css"), (HERE, "site.css"))]
-    return "\n".join([themes, PROSE, *files])
+    return "\n".join([PROSE, plain_style(), (HERE / "site.css").read_text(encoding="utf-8")])
 
 
 def code(places: Sequence[Place], methods: Sequence[str]) -> str:
     """Return what every page needs: what programs call, the stage as the app has it, and a run that plays on it."""
-    stage = script(*map(STAGE.joinpath, (*SCRIPTS, "model.js"))).replace("export function render", "function render")
+    stage = within(f"{plain_script()}\nObject.assign(steinlab, {{ render, StageModel }});")
     offered = json.dumps(index(places, methods))
     begin = f"const steinlab = {{ index: {offered}, given: {{}} }};\nsteinlab.give = (name, what) => {{ {GIVE} }};"
     common = ["const $ = (id) => document.getElementById(id), { index } = steinlab;", own("engine"), own("player")]
-    return "\n".join(
-        [HELPERS, begin, READY, "(() => {", stage, "Object.assign(steinlab, { render, StageModel });", "})();", *common]
-    )
+    return "\n".join([HELPERS, begin, READY, stage, *common])
 
 
 def own(name: str) -> str:

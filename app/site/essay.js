@@ -1,11 +1,9 @@
 // The essay: a figure is a stage with a few controls, or a chart; each loads when it comes near the screen.
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const figures = {};
 
 class Figure {
   constructor(root) {
     const facts = JSON.parse(root.dataset.figure);
-    Object.assign(this, { root, facts, wanted: false });
     const values = Object.fromEntries(Object.entries(index.knobs).map(([name, knob]) => [name, knob.value]));
     const stage = document.createElement("div"), bar = document.createElement("div");
     bar.className = "transport";
@@ -85,7 +83,6 @@ class Chart {
       draw(picture, "text", { x: left - 8, y: py(v) + 4, "text-anchor": "end" }, String(+v.toPrecision(2)));
     }
     draw(picture, "text", { x: (left + w - right) / 2, y: h - 6, "text-anchor": "middle" }, labels[0]);
-    draw(picture, "text", { x: 14, y: top + 4, "text-anchor": "start", class: "name" }, "");
     const dark = document.documentElement.dataset.theme === "dark", colour = (m) => { const one = index.methods.find((each) => each.name === m); return dark ? one.dark : one.colour; };
     for (const line of lines) {
       const d = line.at.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("");
@@ -113,12 +110,4 @@ predictions(document, async (key) => {
 themed();
 new MutationObserver(() => Object.values(figures).forEach((one) => one instanceof Chart && one.show(one.at)))
   .observe(document.documentElement, { attributeFilter: ["data-theme"] });
-for (const link of document.querySelectorAll("[data-set]")) link.onclick = async () => {
-  const { of, set } = link.dataset, one = begin(document.getElementById(of)), wanted = JSON.parse(set);
-  await one.ready;
-  Object.assign(one.player.setup, wanted, { values: { ...one.player.setup.values, ...wanted.values } });
-  one.player.run = null;
-  await one.player.load();
-  one.player.play(true);
-};
 steinlab.essay = figures;

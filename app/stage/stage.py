@@ -29,6 +29,19 @@ LIGHT, DARK = f".stage {{ {variables('light')} }}", f".stage.dark {{ {variables(
 CSS = " ".join([LIGHT, DARK, (HERE / "stage.css").read_text(encoding="utf-8")])
 
 
+def plain_script(*more: str) -> str:
+    """Return the code of a stage for a page without Panel, with more scripts of this folder after it."""
+    return script(*map(HERE.joinpath, (*SCRIPTS, "model.js", *more))).replace(
+        "export function render", "function render"
+    )
+
+
+def plain_style() -> str:
+    """Return the style sheet of a stage for a page without Panel; `data-theme="dark"` makes the page dark."""
+    themes = f":root, .stage {{ {variables('light')} }} [data-theme=dark], .stage.dark {{ {variables('dark')} }}"
+    return f"{themes}\n{(HERE / 'stage.css').read_text(encoding='utf-8')}"
+
+
 class ReadOuts(JSComponent):
     """Hold the read-outs of a stage, so that something can stand between them and the panels."""
 
