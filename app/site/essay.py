@@ -117,7 +117,7 @@ PREDICTIONS = {
         "Two kernels", "The random line", "Both", "Neither",
     ),
     "blocks": choice(
-        "With a kernel for each coordinate, the Stein trace is 0.95; exact draws have 1. The posterior is",
+        "With a kernel for each coordinate, the Stein trace is 0.94; exact draws have 1. The posterior is",
         "The widest direction keeps about 1 %.", 2,
         "right within 5 %", "a little too narrow everywhere", "nearly lost in one direction",
     ),

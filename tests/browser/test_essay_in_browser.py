@@ -102,6 +102,12 @@ def test_runs_come_out_as_the_questions_say(open_essay):
     assert np.median(away) < 0.1
     on(page, "fifty", 1500)
     assert variance(page, "fifty", "svgd") == pytest.approx(PREDICTIONS["fifty"]["answer"], abs=5e-4)
+    on(page, "blocks", 3000)
+    assert "Stein trace is 0.94" in PREDICTIONS["blocks"]["ask"]
+    assert seen(page, "blocks", "blocks", "metrics")[2] == pytest.approx(0.94, abs=0.005)
+    widest = points(page, "blocks", "blocks").sum(axis=1)  # nearly the widest direction of the chain
+    rho = 0.9 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
+    assert widest.var(ddof=1) / rho.sum() < 0.02
     on(page, "guides", 400)
     low, high = PREDICTIONS["guides"]["right"]
     assert low < variance(page, "guides", "smi") < high
