@@ -8,9 +8,9 @@ from test_cli import run  # noqa: F401  (a fixture)
 from stein_core import METHODS
 from stein_core.theory import simplex_variance
 from steinlab.lesson.predictions import read_prediction
-from steinlab.site import essay
-from steinlab.site.build import CAPACITIES, MANY, METHODS_HERE, TARGETS_HERE, check, index, needed, told_page
-from steinlab.site.places import Place
+from steinlab.site import chapters, essay
+from steinlab.site.build import CAPACITIES, KNOBS, MANY, METHODS_HERE, MORE, TARGETS_HERE, check, index, needed
+from steinlab.site.figures import PART, Place
 
 
 def test_a_folder_has_a_page_and_a_file_for_each_scene_and_program(run, tmp_path):  # noqa: F811
@@ -56,7 +56,7 @@ def test_no_file_is_overwritten_but_a_page(run, tmp_path):  # noqa: F811
 
 def test_what_is_offered_by_default_can_be_on_a_site_and_knobs_have_the_apps_names():
     check(TARGETS_HERE, METHODS_HERE)
-    offered = index((*map(Place, TARGETS_HERE), *MANY), METHODS_HERE)
+    offered = index((*map(Place, TARGETS_HERE), *MANY), METHODS_HERE, essay.FIGURES.values())
     assert offered["knobs"]["method.alpha"]["low"] == 0 and offered["knobs"]["method.particles"]["high"] == 200
     names = [each["name"] for each in offered["knobs"]["kernel.name"]["choices"]]
     assert names[0] == "rbf" and offered["knobs"]["kernel.name"]["value"] == 0
@@ -66,18 +66,19 @@ def test_what_is_offered_by_default_can_be_on_a_site_and_knobs_have_the_apps_nam
 
 
 def test_the_essay_asks_before_each_figure_and_its_programs_are_built():
-    parts = essay.PART.findall(essay.TEXT.read_text(encoding="utf-8"))
+    parts = PART.findall(essay.TEXT.read_text(encoding="utf-8"))
     asked = [name for kind, name in parts if kind == "predict"]
     shown = [name for kind, name in parts if kind in ("figure", "chart")]
     assert asked == shown == list(essay.PREDICTIONS) and set(essay.FIGURES) == {*shown} - {"law"}
-    wanted = needed([Place("banana")], ["svgd"], True)
+    wanted = needed([Place("banana")], ["svgd"], essay.FIGURES.values())
     for name, one in essay.FIGURES.items():
         assert all(CAPACITIES[0] in wanted[one.place][method] for method in one.methods), name
         known = {knob for method in one.methods for knob in one.place.spec(method, 1).knobs()}
         assert {*one.values, *one.sliders} <= known, name
         assert one.values["method.particles"] <= CAPACITIES[0], name
-    page = told_page(TARGETS_HERE)
-    assert page.count("data-figure=") == 10 and page.count("data-chart=") == 1 and not essay.PART.search(page)
+    readable = {"target", "dim", "methods", "seed", *KNOBS, *MORE}
+    page = essay.body("lab.html", TARGETS_HERE, readable, "")
+    assert page.count("data-figure=") == 10 and page.count("data-chart=") == 1 and not PART.search(page)
     assert 'href="lab.html?target=gaussian&amp;dim=50&amp;methods=svgd,smi"' in page
 
 
@@ -106,3 +107,26 @@ def test_the_chart_has_the_law_and_the_recorded_runs_lie_on_it():
     assert twenty["lines"][0]["at"][0][0] == 19  # the simplex needs as many dimensions
     runs = {d: v for d, v in (point["at"] for point in twenty["points"]) if d >= 19}
     assert len(runs) >= 5 and all(v == pytest.approx(simplex_variance(d, 20), rel=0.01) for d, v in runs.items())
+
+
+def test_the_chapters_show_every_remedy_and_points_lie_on_their_laws():
+    for figure in chapters.FIGURES.values():
+        known = {knob for method in figure.shown for knob in figure.place.spec(method, 1).knobs()}
+        assert {*figure.values, *figure.sliders} <= known and figure.methods[1] in figure.pick
+    sets = {one["name"]: one for one in chapters.remedy_chart()["sets"]}
+    missing = {METHODS[name].label for name in chapters.REMEDIES} - {*sets}
+    assert missing == {METHODS["projected"].label}  # a normal has no rows
+    checked = 0
+    for one in (*sets.values(), *chapters.collapse_chart()["sets"]):
+        assert len({tuple(line["colour"]) for line in one["lines"]}) == len(one["lines"])
+        for line in one["lines"]:
+            law, facts = dict(line["at"]), METHODS[line["method"]].facts
+            for point in one["points"]:
+                dim, found = point["at"]
+                rests = not facts.leading and line["method"] != "langevin"
+                if point["colour"] == line["colour"] and dim in law and rests:
+                    assert found == pytest.approx(law[dim], rel=0.01), (one["name"], point)
+                    checked += 1
+    assert checked > 25
+    page = chapters.body("remedy")
+    assert page.count("only the road") == 4 and page.count("data-figure=") == 2 and not PART.search(page)

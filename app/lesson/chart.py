@@ -52,7 +52,7 @@ class Chart(Output):
 
     def __init__(self, draw: Callable[..., Any], title: str, controls: dict[str, tuple | list], equal: bool = False):
         super().__init__()
-        self.draw, self.problem, self.dark, self.equal = draw, "", False, equal
+        self.draw, self.heading, self.problem, self.dark, self.equal = draw, title, "", False, equal
         self.unit, self.height, self.arriving = 1, HEIGHT, False
         self.shown_at: tuple | None = (1, HEIGHT)  # unit and height of the figure on screen; None: it is a stand-in
         self.controls = self.dials = {

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from stein_core import METHODS, TARGETS
 from stein_core.web import HELPERS, program_of
 from steinlab.pages.particles import Particles
-from steinlab.site import essay
-from steinlab.site.places import Place
+from steinlab.site import chapters, essay, lessons
+from steinlab.site.figures import Figure, Place
+from steinlab.site.texts import own, texts, within
 from steinlab.stage.replay import replay_page
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.stage import plain_script, plain_style
 from steinlab.ui.colours import looks_of
-from steinlab.ui.text import CSS as PROSE, HERE as UI
+from steinlab.ui.text import CSS as PROSE
 
 HERE = Path(__file__).parent
 TARGETS_HERE = (
@@ -38,11 +39,11 @@ KNOBS = ("method.particles", "method.alpha", "method.step_size", "bandwidth.fact
 MORE = ("init.shift", "init.spread", "target.rho")  # what a link and a figure may set, too
 
 
-def index(places: Sequence[Place], methods: Sequence[str]) -> dict[str, Any]:
+def index(places: Sequence[Place], methods: Sequence[str], figures: Iterable[Figure]) -> dict[str, Any]:
     """Return what the page offers: posteriors, methods and knobs."""
-    chain = Place("autoregression", 10)  # it has every knob of MORE
-    known = {**chain.spec("svgd", 1).knobs(), **places[0].spec("svgd", 1).knobs()}
-    shown = tuple(dict.fromkeys([*methods, *(name for one in essay.FIGURES.values() for name in one.methods)]))
+    every = Place("autoregression", 10)  # it has every knob of MORE
+    known = {**every.spec("svgd", 1).knobs(), **places[0].spec("svgd", 1).knobs()}
+    shown = tuple(dict.fromkeys([*methods, *(name for one in figures for name in one.shown)]))
     looks = dict(zip(shown, looks_of(shown)))
 
     def knob(name: str) -> dict[str, Any]:
@@ -80,13 +81,15 @@ def scene_of(place: Place, methods: Sequence[str]) -> dict[str, Any]:
     return {"background": scenes[0]["backgrounds"][0], "cards": cards}
 
 
-def needed(places: Sequence[Place], methods: Sequence[str], told: bool) -> dict[Place, dict[str, set[int]]]:
-    """Return the programs of a site: place -> method -> capacities. told: whether it has the essay."""
+def needed(
+    places: Sequence[Place], methods: Sequence[str], figures: Iterable[Figure]
+) -> dict[Place, dict[str, set[int]]]:
+    """Return the programs of the lab and of figures: place -> method -> capacities."""
     found: dict[Place, dict[str, set[int]]] = {}
     for place in places:
         found[place] = {method: set(CAPACITIES) for method in methods}
-    for figure in essay.FIGURES.values() if told else ():
-        for method in figure.methods:
+    for figure in figures:
+        for method in figure.shown:
             found.setdefault(figure.place, {}).setdefault(method, set()).add(CAPACITIES[0])
     return found
 
@@ -105,23 +108,13 @@ def style() -> str:
     return "\n".join([PROSE, plain_style(), (HERE / "site.css").read_text(encoding="utf-8")])
 
 
-def code(places: Sequence[Place], methods: Sequence[str]) -> str:
+def code(places: Sequence[Place], methods: Sequence[str], figures: Iterable[Figure]) -> str:
     """Return what every page needs: what programs call, the stage as the app has it, and a run that plays on it."""
     stage = within(f"{plain_script()}\nObject.assign(steinlab, {{ render, StageModel }});")
-    offered = json.dumps(index(places, methods))
+    offered = json.dumps(index(places, methods, figures))
     begin = f"const steinlab = {{ index: {offered}, given: {{}} }};\nsteinlab.give = (name, what) => {{ {GIVE} }};"
     common = ["const $ = (id) => document.getElementById(id), { index } = steinlab;", own("engine"), own("player")]
     return "\n".join([HELPERS, begin, READY, stage, *common])
-
-
-def own(name: str) -> str:
-    """Return a script of this folder."""
-    return (HERE / f"{name}.js").read_text(encoding="utf-8")
-
-
-def within(text: str) -> str:
-    """Return a script whose names are its own."""
-    return f"(() => {{\n{text}\n}})();"
 
 
 def build(
@@ -129,6 +122,7 @@ def build(
     targets: Sequence[str] = TARGETS_HERE,
     methods: Sequence[str] = METHODS_HERE,
     told: bool = False,
+    taught: Sequence[str] = lessons.CHOSEN,
     say: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Write the site.
@@ -137,8 +131,9 @@ def build(
         out: a folder, which is made; or a file that ends in .html, which then holds the lab with all that it needs.
         targets, methods: what the lab offers; a target needs two dimensions. The first target and the first two methods
             are what it opens with.
-        told: whether the folder opens with the essay, and offers the normal in 50 dimensions, too.
-        say: say(done, total) is called for each scene and program.
+        told: whether the folder opens with the essay, has lessons, and offers the normal in 50 dimensions, too.
+        taught: keys of these lessons.
+        say: say(done, total) is called for each scene, program and drawing.
 
     Returns:
         The bytes that were written.
@@ -147,22 +142,24 @@ def build(
         ValueError: an unknown name, or a program that has no translation.
     """
     check(targets, methods)
+    pages = [lessons.tell(lessons.lessons()[key]) for key in taught] if told else []
+    figures = [*essay.FIGURES.values(), *chapters.FIGURES.values()] if told else []
+    figures += [figure for one in pages for figure in one.figures.values()]
     places = (*map(Place, targets), *(MANY if told else ()))
-    wanted, made = needed(places, methods, told), [("replay.js", given("replay", json.dumps(replay_page())))]
-    total = sum(1 + sum(map(len, each.values())) for each in wanted.values())
-    for number, (name, what) in enumerate(parts(wanted)):
+    wanted, made = needed(places, methods, figures), [("replay.js", given("replay", json.dumps(replay_page())))]
+    total = sum(1 + sum(map(len, each.values())) for each in wanted.values()) + sum(one.drawn for one in pages)
+    coming = chain(parts(wanted), *(one.parts() for one in pages))
+    for number, (name, what) in enumerate(coming):
         made.append((f"{name}.js", given(name, what)))
         say(number + 1, total)
-    sheet, common, lab = style(), code(places, methods), (HERE / "lab.html").read_text(encoding="utf-8")
+    sheet, common, lab = style(), code(places, methods, figures), (HERE / "lab.html").read_text(encoding="utf-8")
     if out.suffix == ".html":
         common = common.replace(READY, "\n".join(text for _, text in made))
         files = {out: inlined(lab, sheet, {SCRIPT: common, OWN.format("lab"): within(own("lab"))})}
     else:
         named = [("lab.html" if told else "index.html", lab), ("steinlab.css", sheet), ("steinlab.js", common)]
-        named += [("lab.js", within(own("lab"))), *made]
-        if told:
-            predict = (UI / "predict.js").read_text(encoding="utf-8")
-            named += [("index.html", told_page(targets)), ("essay.js", within(f"{predict}\n{own('essay')}"))]
+        readable = {"target", "dim", "methods", "seed", *KNOBS, *MORE}
+        named += [("lab.js", within(own("lab"))), *made, *(texts(targets, readable, pages) if told else ())]
         files = {out / name: text for name, text in named}
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -176,14 +173,6 @@ def inlined(page: str, sheet: str, scripts: dict[str, str]) -> str:
     for tag, text in scripts.items():
         page = page.replace(tag, f"<script>{text.replace('</', '<' + chr(92) + '/')}</script>")
     return page
-
-
-def told_page(targets: Sequence[str]) -> str:
-    """Return the page of the essay."""
-    readable = {"target", "dim", "methods", "seed", *KNOBS, *MORE}
-    keys = [f"essay.{name}" for name in essay.PREDICTIONS]
-    page = (HERE / "essay.html").read_text(encoding="utf-8").replace("[[keys]]", html.escape(json.dumps(keys)))
-    return page.replace("[[body]]", essay.body("lab.html", targets, readable))
 
 
 def check(targets: Sequence[str], methods: Sequence[str]) -> None:

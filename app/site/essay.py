@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import html
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from stein_core.theory import simplex_variance
 from steinlab.lesson.failures import FAILURES
-from steinlab.lesson.predictions import field_html, read_prediction
+from steinlab.lesson.predictions import field_html, read_prediction, scores_html
 from steinlab.lesson.recorded import recorded
-from steinlab.site.places import Place
+from steinlab.site.figures import Figure, Place, chart_html, figure_html, filled
+from steinlab.ui.colours import look_of
 from steinlab.ui.text import markdown_html
 
 TEXT = Path(__file__).parent / "essay.md"
-PART = re.compile(r"^\[\[(\w+) ?(\w*)\]\]$", re.MULTILINE)
 ROUND, FIFTY = Place("gaussian"), Place("gaussian", 50)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Hold a stage of the essay. values: knobs; sliders: knobs that are shown; speed: steps a frame."""
-
-    place: Place
-    methods: tuple[str, ...]
-    values: dict[str, float] = field(default_factory=dict)
-    sliders: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ("attract", "repulse", "guides", "trails")
-    speed: int = 1
 
 
 CALM = {"method.particles": 20, "method.step_size": 0.2}
@@ -135,17 +120,22 @@ def law() -> dict[str, Any]:
             runs = [(d, round(v, 5)) for d, v in recorded("svgd", 1.0, n).items() if d >= 2]
         except ValueError:  # none were recorded for this many
             runs = []
-        points = [{"method": "svgd", "at": each} for each in runs]
-        lines = [{"method": "svgd", "name": f"SVGD, {n} points", "at": at}]
+        points = [{"colour": look_of("svgd")[:2], "at": each} for each in runs]
+        lines = [{"colour": look_of("svgd")[:2], "name": f"SVGD, {n} points", "at": at}]
         sets.append({"name": str(n), "lines": lines, "points": points})
     label = "Variance that is left against dimension; the truth is 1"
     axes = {"x": (2, 2000), "y": (0.001, 2), "labels": ("dimension d", "variance")}
     return axes | {"sets": sets, "start": 2, "slider": "points", "label": label}
 
 
-def onward(lab: str) -> str:
-    """Return the last paragraph: the lab, and how to get the app."""
-    return markdown_html(f"""
+def scores() -> str:
+    """Return the score card."""
+    return scores_html([f"essay.{name}" for name in PREDICTIONS], "Your predictions")
+
+
+def onward(lab: str, lessons: str) -> str:
+    """Return the last paragraphs: the lessons, the lab, and how to get the app."""
+    return lessons + markdown_html(f"""
 **[Open the lab]({lab})**: choose the posterior, the methods, the kernel and every number yourself. It runs here, too.
 
 **Get the app** for the lessons, your own posterior, neural networks, and every published table beside what we measure.
@@ -168,39 +158,22 @@ def failures(targets: Sequence[str], lab: str, readable: set[str]) -> str:
     return f'<ol class="failures">{"".join(rows)}</ol>'
 
 
-def body(lab: str, targets: Sequence[str], readable: set[str]) -> str:
+def body(lab: str, targets: Sequence[str], readable: set[str], lessons: str) -> str:
     """Return the essay as HTML.
 
     Args:
         lab: address of the lab.
         targets: the posteriors that the lab offers.
         readable: the fields of a link that the lab reads.
+        lessons: the list of lessons, as HTML.
     """
-    text, made, at = TEXT.read_text(encoding="utf-8"), [], 0
     parts = {
         "predict": lambda name: field_html(
             f"essay.{name}", read_prediction(PREDICTIONS[name]), name in FIGURES
         ).replace("<div ", f'<div data-of="figure-{name}" ', 1),
         "figure": lambda name: figure_html(name, FIGURES[name]),
-        "chart": lambda name: f'<figure id="figure-{name}" data-chart="{html.escape(json.dumps(law()))}"></figure>',
+        "chart": lambda name: chart_html(name, law()),
         "failures": lambda name: failures(targets, lab, readable),
-        "onward": lambda name: onward(lab),
+        "onward": lambda name: onward(lab, lessons),
     }
-    for match in PART.finditer(text):
-        made += [markdown_html(text[at : match.start()]), parts[match[1]](match[2])]
-        at = match.end()
-    return "".join([*made, markdown_html(text[at:])])
-
-
-def figure_html(name: str, figure: Figure) -> str:
-    """Return the element that `essay.js` turns into a stage."""
-    facts = {
-        "place": figure.place.key,
-        "methods": figure.methods,
-        "values": figure.values,
-        "sliders": figure.sliders,
-        "marks": figure.marks,
-        "speed": figure.speed,
-        "seed": 0,
-    }
-    return f'<figure id="figure-{name}" data-figure="{html.escape(json.dumps(facts))}"></figure>'
+    return filled(TEXT.read_text(encoding="utf-8"), parts)

@@ -116,35 +116,62 @@ function scaled({ low, high, scale }) {
     from: (t) => (scale !== "log0" ? least * Math.exp(t * ratio) : t < 0.02 ? 0 : least * Math.exp(((t - 0.02) / 0.98) * ratio)),
   };
 }
-function slider(name, act, most = Infinity) {
-  const knob = { ...index.knobs[name] }, row = document.createElement("label");
-  knob.high = Math.min(knob.high, most);
-  const { to, from } = scaled(knob);
+// A row has facts(), what a number in a text says of it, and turn(steps, value), which moves it.
+function rowOf(label, input, text, act) {
+  const row = document.createElement("label");
   row.className = "knob";
-  row.title = knob.help;
-  row.innerHTML = `<span></span><output></output><input type="range" min="0" max="1" step="any">`;
-  const [label, output, input] = row.children;
-  label.textContent = knob.label;
-  input.ariaLabel = knob.label;
-  if (knob.scale === "integer") Object.assign(input, { min: knob.low, max: knob.high, step: 1 });
-  const draw = (value) => { output.textContent = shown(value, knob); input.setAttribute("aria-valuetext", output.textContent); };
-  row.place = (value) => { input.value = knob.scale === "integer" ? value : to(value); draw(value); };
-  input.oninput = () => {
-    const t = Number(input.value), value = knob.scale === "integer" ? t : Number(from(t).toPrecision(3));
-    draw(value);
-    act(value);
+  row.append(Object.assign(document.createElement("span"), { textContent: label }), document.createElement("output"), input);
+  input.ariaLabel = label;
+  row.draw = () => { row.children[1].textContent = text(); input.setAttribute("aria-valuetext", text()); };
+  input.oninput = () => { row.draw(); act(); };
+  row.move = (value) => {
+    input.value = value;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
   };
+  return row;
+}
+const range = (facts) => Object.assign(document.createElement("input"), { type: "range", ...facts });
+function slider(name, act, most = Infinity) {
+  const knob = { ...index.knobs[name] }, whole = knob.scale === "integer";
+  knob.high = Math.min(knob.high, most);
+  const { to, from } = whole ? { to: (v) => v, from: (t) => t } : scaled(knob);
+  const input = range(whole ? { min: knob.low, max: knob.high, step: 1 } : { min: 0, max: 1, step: "any" });
+  const value = () => { const t = Number(input.value); return whole ? t : Number(from(t).toPrecision(3)); };
+  let now = value();
+  const row = rowOf(knob.label, input, () => shown(now, knob), () => act(now));
+  const draw = row.draw, tell = input.oninput;
+  input.oninput = () => { now = value(); tell(); };
+  row.title = knob.help;
+  row.place = (given) => { now = given; input.value = to(given); draw(); };
+  row.facts = () => ({ label: knob.label, value: now, low: knob.low, high: knob.high, text: shown(now, knob) });
+  row.turn = (steps, given) => row.move((given === undefined ? Number(input.value) : to(given)) + steps * (whole ? 1 : 0.02));
+  return row;
+}
+// A slider over texts, of which act(place) shows one.
+function stepper(label, texts, start, act) {
+  const input = range({ min: 0, max: texts.length - 1, step: 1, value: start }), numbers = texts.map(Number);
+  const at = () => Number(input.value), row = rowOf(label, input, () => texts[at()], () => act(at()));
+  const nearest = (value) => numbers.reduce((best, one, k) => (Math.abs(one - value) < Math.abs(numbers[best] - value) ? k : best), 0);
+  row.facts = () => ({ label, value: numbers[at()], low: numbers[0], high: numbers.at(-1), text: texts[at()] });
+  row.turn = (steps, given) => row.move((given === undefined ? at() : nearest(given)) + steps);
+  row.draw();
   return row;
 }
 function select(label, options, act) {
   const row = document.createElement("label");
   row.className = "choice";
   row.innerHTML = "<span></span><select></select>";
+  const box = row.children[1];
   row.children[0].textContent = label;
-  for (const each of options) row.children[1].add(new Option(each.label, each.name));
-  row.children[1].ariaLabel = label;
-  row.children[1].onchange = () => act(row.children[1].value);
-  row.place = (value) => { row.children[1].value = value; };
+  for (const each of options) box.add(new Option(each.label, each.name));
+  box.ariaLabel = label;
+  box.onchange = () => act(box.value);
+  row.place = (value) => { box.value = value; };
+  row.facts = () => ({ label, value: box.selectedIndex, low: 0, high: box.length - 1, text: box.selectedOptions[0].text });
+  row.turn = (steps, given) => {
+    box.selectedIndex = Math.min(Math.max((given ?? box.selectedIndex) + steps, 0), box.length - 1);
+    for (const kind of ["input", "change"]) box.dispatchEvent(new Event(kind, { bubbles: true }));
+  };
   return row;
 }
 

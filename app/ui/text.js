@@ -75,6 +75,7 @@ function nameForces(formula) {
     for (const [key, value] of Object.entries({role: "button", tabindex: 0, "aria-label": FORCE[force]}))
       part.setAttribute(key, value);
     formula.role = "group";
+    formula.querySelector("svg").removeAttribute("aria-hidden");  // it holds what can be pointed at
   }
 }
 const FORCE = {attract: "attraction", repulse: "repulsion"};
