@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import jax
 import numpy as np
 
-from stein_core import compile, keep_compiled
+from stein_core import keep_compiled
 from stein_core.cli.commands import versions
 from stein_core.sweep.keys import canonical
 from steinlab.lesson import stand_in
@@ -31,14 +31,13 @@ from steinlab.pages.samplers.page import Samplers
 from steinlab.stage import kept
 from steinlab.stage.contract import View
 from steinlab.stage.numbered import Numbered
-from steinlab.stage.run import Run
+from steinlab.stage.recorder import again, run_of, usual
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.session import capacity_of
 from steinlab.stage.setup import Setup
 
 PAGES = {Particles: 600, Location: 600, Samplers: 12_000, Remedy: 3_000}  # and the step that each opens on
 POINTS = 300  # of a curve that is kept
-START = 40  # frames of a run that the length of its arrows is taken from
 
 
 class Wanted(NamedTuple):
@@ -73,14 +72,12 @@ def of_stage(source: str) -> tuple[str, tuple[str, ...]]:
 
 def make(one: Wanted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Run a picture to its step. Returns what is said of it, and its arrays by name."""
-    specs = [one.setup.spec(method, capacity_of(one.setup)) for method in one.setup.methods]
-    run = Run(one.setup, [compile(spec, measure=one.view.measured) for spec in specs])
-    moments: list[list[tuple]] = []
-    frames, scene = run.look(one.view.measured), one.view.scene(specs)
+    run = run_of(one.setup, one.view)
+    scene = one.view.scene([stepper.spec for stepper in run.steppers])
     if one.steps:
         scene = {**scene, "backgrounds": usual(run, one.view, scene["backgrounds"])}
-        run = Run(one.setup, run.steppers)
-        run.look(one.view.measured)
+        run = again(run, one.view)
+    moments: list[list[tuple]] = []
     numbered = isinstance(one.view, Numbered)
     for _ in range(POINTS if numbered else 1):
         run.advance(one.steps // (POINTS if numbered else 1))
@@ -101,20 +98,6 @@ def make(one: Wanted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     arrays = {f"{name} {i}": part for name, parts in states.items() for i, part in enumerate(parts)}
     return about, {"frame": packed, **arrays}
-
-
-def usual(run: Run, view: View, backgrounds: list[dict]) -> list[dict]:
-    """Return the backgrounds with the length of the forces at the start of a run, as the stage measures it."""
-    found: dict[int, list[float]] = {}
-    for _ in range(START):
-        run.advance(1)
-        panels = view.panels(run, [frame.metrics for frame in run.look(view.measured)])
-        for index in {panel.background for panel in panels}:
-            rows = np.vstack([panel.rows for panel in panels if panel.background == index])
-            lengths = np.hypot(rows[:, [4, 6]], rows[:, [5, 7]]).ravel()
-            found.setdefault(index, []).append(float(np.quantile(lengths[lengths > 0], 0.95)))
-    sizes = {index: tidy(float(np.median(each))) for index, each in found.items()}
-    return [{**one, "usual": sizes[i]} if i in sizes else one for i, one in enumerate(backgrounds)]
 
 
 def plain(one: tuple) -> dict[str, Any]:

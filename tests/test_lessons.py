@@ -630,7 +630,7 @@ def test_the_readmes_commands_run(tmp_path, monkeypatch):
     own = next(block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "from_numpyro(" in block)
     (tmp_path / "my_model.py").write_text(own)
     lines = re.findall(r"^\.venv/bin/python -m stein_core (.*)", TEXT, re.MULTILINE)
-    assert len(lines) == 12  # sweeps, NUTS, recordings and long runs are in the command line's own tests
+    assert len(lines) == 13  # sweeps, NUTS, recordings and long runs are in the command line's own tests
     for line in lines:
         command = shlex.split(line, comments=True)
         if command[0] in ("list", "info", "--import") or "ring" in command:

@@ -1,5 +1,5 @@
 // What was shown of a run, to keep it: as one page that plays it again, or as a film. A frame is as `wire.pack` makes it.
-const MANY = 600, HEAVY = 8e6, COLUMNS = 9, FINE = 32767, FILM = {rate: 30, seconds: 10, bits: 2e6};
+const MANY = 600, HEAVY = 8e6, COLUMNS = 9, FINE = 32767, FILM = {rate: 30, seconds: 10, bits: 2e6}, GIF = {rate: 15, seconds: 9};
 
 // Where each panel of a frame begins, where its rows do, and how many there are.
 function partsOf(frame) {
@@ -107,6 +107,17 @@ async function filmOf(frames, width, height, paint, told) {
   await ended;
   stream.getTracks().forEach(track => track.stop());
   return new Blob(chunks, {type: "video/webm"});
+}
+
+// The pictures of a GIF as data URLs, as fast as the film. No browser encodes a GIF; its last picture stays a second.
+async function picturesOf(frames, width, height, paint) {
+  const ctx = Object.assign(document.createElement("canvas"), {width, height}).getContext("2d"), pictures = [];
+  const many = Math.ceil(GIF.rate * Math.min(GIF.seconds, frames.length / FILM.rate));
+  for (let k = 0; k < many; k++) {
+    paint(frames[Math.round(k / Math.max(1, many - 1) * (frames.length - 1))], ctx);
+    pictures.push(ctx.canvas.toDataURL());
+  }
+  return pictures;
 }
 
 // Ask whether to save something, with its size. choices: {label: call}.

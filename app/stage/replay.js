@@ -45,4 +45,12 @@ decoded(REPLAY).then(frames => {
 $("play").onclick = () => play(!player.playing);
 $("at").oninput = () => go(Number($("at").value), true);
 if (parent !== window) new ResizeObserver(() => parent.postMessage({steinlab: {height: document.body.scrollHeight}}, "*")).observe(document.body);
+// For `steinlab record`: the film, or its pictures, as data URLs.
+player.pictures = size => steinlab.shoot(player.frames, size, picturesOf);
+player.film = async size => {
+  const reader = new FileReader(), read = new Promise(done => { reader.onload = done; });
+  reader.readAsDataURL(await steinlab.shoot(player.frames, size));
+  await read;
+  return [reader.result];
+};
 window.replay = player;

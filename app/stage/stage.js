@@ -19,7 +19,7 @@ export function render({model, el}) {
   let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0;
   let hover = -1, lastFrame = 0, seen = true, run = -1, filming = false;
   const recorder = new Recorder();
-  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [],
+  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], shoot,
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
     particles: p => panels[p] ? table(panels[p].rows) : null, arrows: p => table(cards[p].arrows)};
@@ -245,21 +245,26 @@ export function render({model, el}) {
     offer(root, `A film of ${many}. It takes as long as it plays, ten seconds at most.`, {"720p": film([1280, 720]), "1080p": film([1920, 1080])});
   }
 
-  // Films what was recorded, while nothing new is shown.
-  async function shoot(frames, [width, height]) {
+  // Paints a frame as large as the size allows.
+  function paintFrame(frame, ctx, [width, height]) {
+    takeFrame(frame);
+    const [w, h, draw] = picture(), share = Math.min(width / w, height / h);
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.fillStyle = theme().paper;
+    ctx.fillRect(0, 0, width, height);
+    ctx.translate((width - share * w) / 2, (height - share * h) / 2);
+    ctx.scale(share, share);
+    draw(ctx);
+  }
+
+  // Films frames, while nothing new is shown. make: `filmOf` or `picturesOf`.
+  async function shoot(frames, size, make = filmOf) {
     filming = true;
     const last = frames.at(-1);
+    queue.splice(0).forEach(passOver);
     try {
-      return await filmOf(frames, width, height, (frame, ctx) => {
-        takeFrame(frame);
-        const [w, h, draw] = picture(), share = Math.min(width / w, height / h);
-        ctx.setTransform(1, 0, 0, 1, 0, 0);
-        ctx.fillStyle = theme().paper;
-        ctx.fillRect(0, 0, width, height);
-        ctx.translate((width - share * w) / 2, (height - share * h) / 2);
-        ctx.scale(share, share);
-        draw(ctx);
-      }, share => { badge.textContent = `filming … ${Math.round(100 * share)} %`; });
+      return await make(frames, ...size, (frame, ctx) => paintFrame(frame, ctx, size),
+        share => { badge.textContent = `filming … ${Math.round(100 * share)} %`; });
     } finally {
       filming = false;
       takeFrame(last);

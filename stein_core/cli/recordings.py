@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import sys
 import time
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from stein_core.base.errors import short
 from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out, only_recipe, versions
 from stein_core.cli.job import add_job, progress
+from stein_core.cli.site import folder_of_app
 from stein_core.contract.spec import Spec
 from stein_core.papers.recording import record, save_recording
 from stein_core.papers.wave_nuts import Reference, run_nuts, save_reference
@@ -19,6 +23,9 @@ from stein_core.sweep.stop import MOST_STEPS
 from stein_core.targets import small_networks as network_data, wave
 from stein_core.targets.wave import WIDTHS, dim_of, width_of
 
+ENDINGS = (".html", ".webm", ".gif")  # of what is made of a link
+LINK_STEPS, RECIPE_STEPS = 300, 1000
+LOOK = {"every": 1, "theme": None, "size": 720, "marks": None}  # options of a link alone, and what they are by default
 GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID[:, None]}
 
 
@@ -45,11 +52,23 @@ def add_nuts(commands) -> None:
 
 def add_record(commands) -> None:
     """The arguments of `record`."""
-    recording = commands.add_parser("record", help="repeat a recipe; keep norms, angles and forces at about 60 steps")
-    recording.set_defaults(act=record_recipe)
-    recording.add_argument("--recipe", metavar="FILE", required=True, help="JSON of Recipe.to_dict; - is stdin")
-    recording.add_argument("--steps", type=int, default=1000)
-    recording.add_argument("--out", metavar="FILE.npz", required=True)
+    recording = commands.add_parser(
+        "record", help="a run of a link as a page, a film or a GIF; or what a recipe's particles do at about 60 steps"
+    )
+    recording.set_defaults(act=record_run)
+    which = recording.add_mutually_exclusive_group(required=True)
+    which.add_argument("link", metavar="LINK", nargs="?", help="of page Particles, in quotes: an address or its query")
+    which.add_argument("--recipe", metavar="FILE", help="JSON of Recipe.to_dict; - is stdin")
+    text = "default: those of LINK, or 300; of a recipe 1000"
+    recording.add_argument("--steps", type=int, help=text)
+    text = f"{', '.join(ENDINGS)} of LINK; FILE.npz of a recipe, with norms, angles and forces"
+    recording.add_argument("--out", metavar="FILE", required=True, help=text)
+    look = recording.add_argument_group("with LINK")
+    look.add_argument("--every", type=int, metavar="K", help="steps from one frame to the next; default 1")
+    look.add_argument("--theme", choices=("light", "dark"), help="default: that of LINK, or light")
+    look.add_argument("--size", type=int, choices=(720, 1080), help="height of a film or GIF; default 720")
+    look.add_argument("--marks", metavar="A,B", help="of attract,repulse,guides,trails,draws; default: all but draws")
+    recording.set_defaults(**LOOK)
     add_job(recording)
 
 
@@ -98,14 +117,44 @@ def nuts_reference(options) -> int:
     return 0
 
 
+def record_run(options) -> int:
+    """`record`: a link, or a recipe."""
+    if options.recipe is None:
+        return record_link(options)
+    if given := [f"--{name}" for name, usual in LOOK.items() if getattr(options, name) != usual]:
+        raise ValueError(f"{', '.join(given)} cannot go with --recipe; allowed: with LINK.")
+    return record_recipe(options)
+
+
+def record_link(options) -> int:
+    """`record LINK`: write the run of a link as a page that plays it, a film or a GIF; 3 where it has diverged."""
+    folder_of_app("record")
+    check_out(options.out, endings=ENDINGS)
+    of_app = import_module("steinlab.site.record")
+    wanted = of_app.read(options.link, options.theme, options.marks)
+    steps = (wanted.setup.steps or LINK_STEPS) if options.steps is None else options.steps
+    keep_compiled()
+    began = time.perf_counter()
+    with progress(options, steps, "step") as show:
+        size, diverged = of_app.record(
+            wanted, Path(options.out), steps, options.every, options.size, lambda step, text: show(step, text=text)
+        )
+    if not options.job:
+        print(f"{size / 1e6:.2f} MB in {time.perf_counter() - began:.0f} s; open {options.out}")
+    if diverged:
+        print(f"error: {diverged}", file=sys.stderr)
+    return 3 if diverged else 0
+
+
 def record_recipe(options) -> int:
-    """`record`: repeat a recipe, its changes included, and keep what its particles do at about 60 steps."""
-    if not 0 <= options.steps <= MOST_STEPS:
-        raise ValueError(f"--steps = {short(options.steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
-    check_out(options.out)
+    """`record --recipe`: repeat a recipe, its changes included, and keep what its particles do at about 60 steps."""
+    steps = RECIPE_STEPS if options.steps is None else options.steps
+    if not 0 <= steps <= MOST_STEPS:
+        raise ValueError(f"--steps = {short(steps)} is out of range; allowed: 0 to {MOST_STEPS}.")
+    check_out(options.out, endings=(".npz",))
     recipe = only_recipe(options.recipe)
     keep_compiled()
-    with progress(options, options.steps, "step") as show:
-        recording = record(recipe, options.steps, show)
+    with progress(options, steps, "step") as show:
+        recording = record(recipe, steps, show)
     save_recording(options.out, recording)
     return 0

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,8 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for the scripts here: pytest does it for tests
 
 from checks import PATIENCE, until  # noqa: E402
+
+from steinlab.site.film import chromium  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
@@ -37,14 +38,10 @@ window.WebSocket = class extends WebSocket { constructor(...a) { super(...a); wi
 
 def executable() -> str:
     """A Chromium on this machine; without one the tests skip, or fail where STEINLAB_REQUIRE_BROWSER is set."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    found = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, names)), None)
-    if not found:
-        message = "no Chromium found: install chromium or google-chrome, or set CHROME_BIN"
-        if os.environ.get("STEINLAB_REQUIRE_BROWSER"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return found
+    try:
+        return chromium()
+    except ValueError as error:
+        (pytest.fail if os.environ.get("STEINLAB_REQUIRE_BROWSER") else pytest.skip)(str(error))
 
 
 def free_port() -> int:

@@ -1,0 +1,145 @@
+"""`steinlab record LINK`: what it writes without a browser, what it refuses. A browser: test_record_in_browser.py."""
+
+import base64
+import gzip
+import json
+import os
+
+import numpy as np
+import pytest
+from test_cli import run  # noqa: F401  (a fixture)
+
+from steinlab.site import film, record as of_app
+from steinlab.stage.recorder import COLUMNS, FINE, parts_of, recorded, run_of
+from steinlab.stage.scene import SideBySide
+from steinlab.stage.setup import Setup
+
+LINK = "target=banana&methods=svgd&optimizer=sgd&method.particles=5&seed=3"
+
+
+def kept(path) -> dict:
+    """What a replay holds."""
+    return json.JSONDecoder().raw_decode(path.read_text().partition("const REPLAY = ")[2])[0]
+
+
+def decoded(replay) -> list[np.ndarray]:
+    """The frames of a replay: `decoded` of recorder.js."""
+    data = gzip.decompress(base64.b64decode(replay["data"]))
+    head = np.frombuffer(data, "<f4", replay["heads"])
+    low, high = np.frombuffer(data, np.uint8, offset=head.nbytes).reshape(2, -1).astype(np.uint16)
+    moves, before, frames, h, at = (low | high << 8).view(np.int16), {}, [], 0, 0
+    for _ in range(replay["count"]):
+        parts, h = [head[h : h + 3]], h + 3
+        for p in range(int(parts[0][1])):
+            length = 6 + int(head[h + 4]) + 2 * int(head[h + 5])
+            own, m, h = head[h : h + length], int(head[h]), h + length
+            now, at = moves[at : at + COLUMNS * m], at + COLUMNS * m
+            before[p] = now = now + before[p] if p in before and len(before[p]) == len(now) else now
+            parts += [own, (now.reshape(COLUMNS, m) / FINE * np.array(replay["scales"][p])[:, None]).T.ravel()]
+        frames.append(np.concatenate(parts))
+    assert at == len(moves) and h == len(head)
+    return frames
+
+
+@pytest.mark.parametrize("methods", ["svgd", pytest.param("svgd,smi", marks=pytest.mark.long)])
+def test_a_replay_holds_the_frames_of_the_run(run, tmp_path, methods):  # noqa: F811
+    link, out = f"{LINK.replace('svgd', methods)}&changes=10~add~0.5,0.5;12~method.alpha~0.5", tmp_path / "run.html"
+    code, said, err = run(
+        "record", f"http://localhost:5006/app?{link}&page=particles#top", "--out", out, "--steps", 30, "--every", 7
+    )
+    assert code == 0 and not err and said.endswith(f"open {out}\n") and f"{out.stat().st_size / 1e6:.2f} MB" in said
+    setup, problems = Setup.from_query(dict(part.split("=") for part in link.split("&")))
+    frames, diverged = recorded(run_of(setup, SideBySide()), SideBySide(), 30, 7)
+    replay = kept(out)
+    found = decoded(replay)
+    assert not problems and not diverged and len(found) == len(frames) == replay["count"]
+    assert [frame[4] for frame in found] == [0, 7, 14, 21, 28, 30]  # the step of the first panel
+    assert [frame[3] for frame in found] == [5, 5, 6, 6, 6, 6]  # its particles
+    for got, wanted in zip(found, frames):
+        assert len(got) == len(wanted) and (got[:3] == wanted[:3]).all()
+        panels = zip(parts_of(got), parts_of(wanted), replay["scales"])
+        for (got_head, got_rows), (head, rows), scales in panels:
+            np.testing.assert_array_equal(got_head, head)
+            assert (np.abs(got_rows - rows) <= 0.51 / FINE * np.array(scales) + 1e-6).all()
+    cards, (background,) = replay["scene"]["cards"], replay["scene"]["backgrounds"]
+    assert [(card["title"], card["edit"]) for card in cards] == [(name.upper(), False) for name in methods.split(",")]
+    assert background["contours"] and background["usual"] > 0
+
+
+@pytest.mark.long
+def test_a_replay_of_300_frames_and_50_particles_is_small(run, tmp_path):  # noqa: F811
+    code, _, _ = run("record", "target=banana&methods=svgd&method.particles=50", "--out", tmp_path / "run.html")
+    assert code == 0 and kept(tmp_path / "run.html")["count"] == 301
+    assert (tmp_path / "run.html").stat().st_size < 400e3
+
+
+@pytest.mark.parametrize("more, arguments, dark, shown", [
+    ("", [], False, {"attract", "repulse", "guides", "trails"}),
+    ("&theme=dark&show=guides,draws&ui=min", [], True, {"guides", "draws"}),
+    ("&theme=dark&show=guides", ["--theme", "light", "--marks", "attract,trails"], False, {"attract", "trails"}),
+])  # fmt: skip
+def test_the_look_is_that_of_the_link_or_of_the_options(run, tmp_path, more, arguments, dark, shown):  # noqa: F811
+    out = tmp_path / "run.html"
+    code, _, _ = run("record", f"{LINK}&steps=2{more}", "--out", out, *arguments)
+    replay = kept(out)
+    assert code == 0 and replay["count"] == 3 and replay["dark"] == dark  # as many steps as the link has
+    assert {name for name, on in replay["show"].items() if on} == shown
+    assert replay["marks"]["draws"] == "exact draws"
+
+
+@pytest.mark.parametrize("link, arguments, message", [
+    ("target=banan", [], "did you mean 'banana'"),
+    ("target=banana&seed=x", [], "LINK: seed = 'x' is not a whole number."),
+    ("target=banana&methods=svgd,smi,vi,map", [], "allowed: 1 to 3 different ones."),
+    ("banana", [], "LINK 'banana' has no fields; allowed: for example target=banana&methods=svgd,smi."),
+    ("http://localhost:5006/app", [], "has no fields"),
+    ("page=wave&methods=svgd", [], "LINK: page 'wave' cannot be recorded; allowed: links of page Particles."),
+    (f"{LINK}&theme=blue", [], "unknown theme 'blue'"),
+    (f"{LINK}&show=arrows", [], "LINK: unknown mark 'arrows'"),
+    (LINK, ["--marks", "atract"], "--marks: unknown mark 'atract'; did you mean 'attract'?"),
+    (LINK, ["--steps", "0"], "--steps = 0 is out of range; allowed: 1 to 100000."),
+    (LINK, ["--every", "0"], "--every = 0 is too small; allowed: 1 or more."),
+    (LINK, ["--steps", "3001"], "--every = 1 makes 3001 frames; allowed: 3000 at most, with more steps each."),
+    (LINK, ["--out", "run.mp4"], "--out 'run.mp4': unknown format; allowed: .html, .webm, .gif."),
+    (LINK, ["--out", "no/run.html"], "there is no such folder"),
+])  # fmt: skip
+def test_what_is_wrong_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, link, arguments, message):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("record", link, "--out", "run.html", *arguments)
+    assert code == 2 and message in err and not out and not os.listdir(tmp_path)
+
+
+def test_a_link_and_a_recipe_do_not_go_together(run, tmp_path):  # noqa: F811
+    with pytest.raises(SystemExit):
+        run("record", LINK, "--recipe", "recipe.json", "--out", tmp_path / "run.npz")
+    code, _, err = run("record", "--recipe", "recipe.json", "--out", tmp_path / "run.npz", "--theme", "dark")
+    assert code == 2 and "--theme cannot go with --recipe; allowed: with LINK." in err
+    code, _, err = run("record", "--recipe", "recipe.json", "--out", tmp_path / "run.html")
+    assert code == 2 and "unknown format; allowed: .npz." in err
+
+
+@pytest.mark.parametrize("kind", ["webm", "gif"])
+def test_without_a_browser_a_film_is_refused_before_the_run(run, tmp_path, monkeypatch, kind):  # noqa: F811
+    monkeypatch.setattr(of_app, "run_of", lambda *what: pytest.fail("a run has begun"))
+    monkeypatch.setattr(film, "find_spec", lambda name: None)
+    code, _, err = run("record", LINK, "--out", tmp_path / f"run.{kind}")
+    assert code == 2 and "films and GIFs need Playwright; install it with: pip install 'steinlab[browser]'." in err
+    monkeypatch.setattr(film, "find_spec", lambda name: name)
+    monkeypatch.delenv("CHROME_BIN", raising=False)
+    monkeypatch.setattr(film.shutil, "which", lambda name: None)
+    code, _, err = run("record", LINK, "--out", tmp_path / f"run.{kind}")
+    assert code == 2 and "there is no Chromium; install chromium or google-chrome, or set CHROME_BIN" in err
+    monkeypatch.setenv("CHROME_BIN", "/no/such/browser")
+    code, _, err = run("record", LINK, "--out", tmp_path / f"run.{kind}")
+    assert code == 2 and "CHROME_BIN = '/no/such/browser' is no program" in err and not os.listdir(tmp_path)
+
+
+def test_a_run_that_diverges_ends_there(run, tmp_path):  # noqa: F811
+    wild, out = f"{LINK}&method.step_size=1", tmp_path / "run.html"
+    code, _, err = run("record", f"{wild}&init.spread=3", "--out", out)
+    steps = [int(frame[4]) for frame in decoded(kept(out))]
+    assert code == 3 and steps == [*range(len(steps))] and 1 < len(steps) < 10
+    assert f"error: SVGD diverged at step {len(steps)}; run.html ends there." in err
+    code, _, err = run("record", f"{wild}&init.shift=100", "--out", tmp_path / "no.html")
+    assert code == 2 and "SVGD diverged at the first step; allowed: a smaller method.step_size." in err
+    assert os.listdir(tmp_path) == ["run.html"]
