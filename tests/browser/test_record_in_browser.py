@@ -67,7 +67,7 @@ def test_a_film_has_the_size_and_lasts_as_long_as_it_plays(chromium, tmp_path):
 
 
 def test_a_gif_shows_the_run_with_its_legend(tmp_path):
-    gif = Image.open(BytesIO(record(tmp_path / "run.gif", "--size", "1080", "--theme", "dark", "--marks", "repulse")))
+    gif = Image.open(BytesIO(record(tmp_path / "run.gif", "--size", "1080", "--marks", "repulse")))
     assert gif.size == (1920, 1080) and gif.n_frames == 38 and gif.info["loop"] == 0  # half of the frames
     pictures, lasts = [], []
     for k in range(gif.n_frames):
@@ -75,8 +75,8 @@ def test_a_gif_shows_the_run_with_its_legend(tmp_path):
         pictures.append(gif.convert("RGB"))
         lasts.append(gif.info["duration"])
     assert sum(lasts[:-1]) == pytest.approx(1000 * 37 / 15, abs=10) and lasts[-1] == 1000
-    dark, (look,) = TOKENS["dark"], looks_of(["svgd"])
-    assert all(near(one, dark["paper"]) > 1e6 and near(one, look.dark) > 1000 for one in pictures)
+    light, (look,) = TOKENS["light"], looks_of(["svgd"])
+    assert all(one.getpixel((2, 2)) == (255, 255, 255) and near(one, look.colour) > 1000 for one in pictures)
     legend = pictures[0].crop((0, 0, 1920, 75))
-    assert near(legend, dark["repulse"]) > 50 and near(legend, dark["attract"]) == 0
+    assert near(legend, light["repulse"]) > 50 and near(legend, light["attract"]) == 0
     assert pictures[0].tobytes() != pictures[-1].tobytes()
