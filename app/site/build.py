@@ -100,7 +100,8 @@ def parts(wanted: dict[Place, dict[str, set[int]]]) -> Iterator[tuple[str, str]]
         yield f"scenes/{place.key}", json.dumps(scene_of(place, tuple(methods)))
         for method, capacities in methods.items():
             for capacity in sorted(capacities):
-                yield f"programs/{place.key}-{method}-{capacity}", program_of(place.spec(method, capacity), MEASURED)
+                program = program_of(place.spec(method, capacity), MEASURED)
+                yield f"programs/{place.key}-{method}-{capacity}", f"() => ({program})"  # a worker makes it again
 
 
 def style() -> str:
@@ -112,7 +113,8 @@ def code(places: Sequence[Place], methods: Sequence[str], figures: Iterable[Figu
     """Return what every page needs: what programs call, the stage as the app has it, and a run that plays on it."""
     stage = within(f"{plain_script()}\nObject.assign(steinlab, {{ render, StageModel }});")
     offered = json.dumps(index(places, methods, figures))
-    begin = f"const steinlab = {{ index: {offered}, given: {{}} }};\nsteinlab.give = (name, what) => {{ {GIVE} }};"
+    begin = f"const steinlab = {{ index: {offered}, given: {{}}, helpers: {json.dumps(HELPERS)} }};"
+    begin += f"\nsteinlab.give = (name, what) => {{ {GIVE} }};"
     common = ["const $ = (id) => document.getElementById(id), { index } = steinlab;", own("engine"), own("player")]
     return "\n".join([HELPERS, begin, READY, stage, *common])
 

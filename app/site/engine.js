@@ -9,10 +9,30 @@ function placesOf(shape, axis, index, f) {
   for (let k = 0; k < count; k++) for (let s = 0; s < stride; s++) f(k * size + index * stride + s);
 }
 
+// Steps of the methods that have not stopped, and what is seen after the last one. It runs in a worker, too, so it needs
+// what it is given alone. next: what the last look has found of the first step, or null.
+function computed(programs, { states, next, knobs, stopped, steps }) {
+  for (let k = 0; k < steps; k++) {
+    const made = {};
+    for (const [name, program] of Object.entries(programs)) {
+      made[name] = states[name];
+      if (stopped.includes(name)) continue;
+      const found = k === 0 && next?.[name];
+      const [after, finite] = found ? [found.after, found.finite] : program.step(states[name], knobs[name]);
+      if (finite) made[name] = after;
+      else stopped = [...stopped, name];
+    }
+    states = made;
+  }
+  const seen = {};
+  for (const [name, program] of Object.entries(programs)) seen[name] = program.look(states[name], knobs[name]);
+  return { states, seen, stopped };
+}
+
 class Run {
   // programs: {method: program}; cards: {method: card of the scene}; values: {knob: number}; seed: a whole number.
   constructor(programs, cards, values, seed) {
-    Object.assign(this, { programs, cards, values: { ...values }, seed, clock: 0, history: [], place: -1, stopped: [] });
+    Object.assign(this, { programs, cards, values: { ...values }, seed, clock: 0, history: [], place: -1, stopped: [], turned: 0 });
     this.states = this.each((program) => program.reset(seed, this.knobs(program)));
     this.look();
     this.keep();
@@ -24,6 +44,7 @@ class Run {
 
   look() {
     this.seen = this.each((program, name) => program.look(this.states[name], this.knobs(program)));
+    this.fresh = this.turned;
   }
 
   keep() {
@@ -32,30 +53,33 @@ class Run {
     this.place = this.history.length - 1;
   }
 
+  // What `computed` needs; and what it has found. What was seen before a knob was turned says nothing of the next step.
+  job(steps) {
+    const knobs = this.each((program) => this.knobs(program)), { states, stopped, turned } = this;
+    const next = this.fresh === turned && this.each((_, name) => ({ after: this.seen[name].after, finite: this.seen[name].finite }));
+    return { states, next: next || null, knobs, stopped, steps, turned };
+  }
+  take({ states, seen, stopped }, { steps, turned }) {
+    Object.assign(this, { states, seen, stopped, fresh: turned, clock: this.clock + steps });
+    if (steps) this.keep();
+  }
+
   advance(steps) {
-    for (let k = 0; k < steps; k++) {
-      this.states = this.each((program, name) => {
-        if (this.stopped.includes(name)) return this.states[name];
-        const seen = this.seen?.[name];
-        const [after, finite] = k === 0 && seen ? [seen.after, seen.finite] : program.step(this.states[name], this.knobs(program));
-        if (!finite) this.stopped = [...this.stopped, name];
-        return finite ? after : this.states[name];
-      });
-      this.clock++;
-      if (k === 0) this.seen = null;
-    }
-    this.look();
-    this.keep();
+    const job = this.job(steps);
+    this.take(computed(this.programs, job), job);
   }
 
   go(place) {
     const moment = this.history[place];
     Object.assign(this, { place, clock: moment.clock, states: moment.states, seen: moment.seen, stopped: [] });
+    this.fresh = NaN;  // the knobs may have been others
   }
 
-  set(name, value) {
+  // look: whether to compute at once what is seen then.
+  set(name, value, look = true) {
     this.values[name] = value;
-    this.look();
+    this.turned++;
+    if (look) this.look();
   }
 
   get count() { return this.values["method.particles"]; }

@@ -152,4 +152,4 @@ build();
 themed();
 $("problems").textContent = setup.problems.join(" ");
 player.load().then(() => player.play(!matchMedia("(prefers-reduced-motion: reduce)").matches));
-steinlab.lab = { get run() { return player.run; }, setup: () => setup, play: (on) => player.play(on), link, embed };
+steinlab.lab = { player, get run() { return player.run; }, setup: () => setup, play: (on) => player.play(on), link, embed };

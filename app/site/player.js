@@ -1,5 +1,8 @@
 // One run on one stage: it loads what it needs, plays while it is on screen, and tells its page what it shows.
 
+steinlab.patience = 24;  // milliseconds of a step that are too long
+const SLOW = 5;  // such steps, one after another
+
 // Files: each is a script that gives its content, which works from a disk, too.
 const given = steinlab.given, coming = {};
 steinlab.give = (name, what) => { given[name] = what; coming[name]?.done(what); };
@@ -17,11 +20,37 @@ function file(name) {
   return wait.promise;
 }
 
+// A worker that computes what takes longer than a frame, so that the page stays quick. makers: {method: function that
+// gives its program}.
+class Helper {
+  constructor(makers) {
+    const made = Object.entries(makers).map(([name, maker]) => `${JSON.stringify(name)}: (${maker})()`).join();
+    const answer = "onmessage = ({ data }) => postMessage(computed(programs, data));";
+    const code = [steinlab.helpers, computed, `const programs = { ${made} };`, answer].join("\n");
+    this.address = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    this.worker = new Worker(this.address);
+  }
+  ask(job) {
+    return new Promise((done, fail) => {
+      this.worker.onmessage = ({ data }) => done(data);
+      this.worker.onerror = (event) => {
+        event.preventDefault();  // the page says it
+        fail(new Error(event.message || "The worker could not begin."));
+      };
+      this.worker.postMessage(job);
+    });
+  }
+  end() {
+    this.worker.terminate();
+    URL.revokeObjectURL(this.address);
+  }
+}
+
 class Player {
   // el: the element of its stage. setup: {place, methods, values, seed}. embedded: the stage is low, in a text.
   // onShow(run): at each frame.
   constructor(el, setup, { show = index.show, marks = index.marks, embedded = false, onShow = () => {} } = {}) {
-    Object.assign(this, { setup, onShow, run: null, playing: false, number: 0, loading: 0, speed: 1, seen: true });
+    Object.assign(this, { setup, onShow, run: null, playing: false, number: 0, loading: 0, speed: 1, seen: true, helper: null, waiting: false, slow: 0 });
     this.model = new steinlab.StageModel({ marks, show, embedded }, (message) => this.hear(message));
     steinlab.render({ model: this.model, el });
     new IntersectionObserver((all) => { this.seen = all.at(-1).isIntersecting; }).observe(el);
@@ -40,10 +69,12 @@ class Player {
     try {
       const capacity = index.capacities.find((c) => c >= values["method.particles"]);
       const needed = methods.map((name) => file(`programs/${place}-${name}-${capacity}`));
-      const [scene, ...programs] = await Promise.all([file(`scenes/${place}`), ...needed]);
+      const [scene, ...makers] = await Promise.all([file(`scenes/${place}`), ...needed]);
       if (mine !== this.loading) return;
       model.alarm = model.status = "";
-      const made = Object.fromEntries(methods.map((name, k) => [name, programs[k]]));
+      this.helper?.end();
+      Object.assign(this, { makers: Object.fromEntries(methods.map((name, k) => [name, makers[k]])), helper: null, waiting: false, slow: 0 });
+      const made = Object.fromEntries(methods.map((name, k) => [name, makers[k]()]));
       if (goOn) {
         this.run.values = { ...values };
         this.run.widen(made);
@@ -78,7 +109,37 @@ class Player {
     act();
     this.show();
   }
-  one() { this.change(() => this.run.advance(1), true); }
+  // Goes on by so many steps: here, or beside the page if that has taken longer than a frame several times.
+  async ahead(steps) {
+    const { run, helper } = this;
+    if (this.waiting || !run) return;
+    if (!helper) {
+      const began = performance.now();
+      run.advance(steps);
+      this.show();
+      this.slow = performance.now() - began > steinlab.patience ? this.slow + 1 : 0;
+      if (this.slow > SLOW) this.helper = new Helper(this.makers);
+      return;
+    }
+    const job = run.job(steps), { states } = run;
+    this.waiting = true;
+    try {
+      const found = await helper.ask(job);
+      if (helper !== this.helper) return;
+      if (run.states === states) {  // nobody has changed the run meanwhile
+        run.take(found, job);
+        this.show();
+      }
+    } catch (error) {
+      this.play(false);
+      this.model.alarm = error.message;
+    }
+    this.waiting = false;
+  }
+  one() {
+    this.play(false);
+    return this.ahead(1);
+  }
   back() { this.change(() => this.run.go(Math.max(0, this.run.place - 1)), true); }
   restart() {
     if (this.run) this.setup.values = { ...this.run.values };
@@ -88,7 +149,8 @@ class Player {
     this.setup.values[name] = value;
     const room = this.run && Object.values(this.run.programs)[0].meta.capacity;
     if (name === "method.particles" && !(value <= room)) return this.load(this.run !== null);
-    this.change(() => this.run.set(name, value));
+    this.change(() => this.run.set(name, value, !this.helper));
+    if (this.helper && !this.playing) return this.ahead(0);
   }
 }
 Player.all = [];
@@ -98,8 +160,7 @@ function frame() {
   if (document.hidden) return;
   for (const one of Player.all) {
     if (!one.playing || !one.run || !one.seen) continue;
-    one.run.advance(one.speed);
-    one.show();
+    one.ahead(one.speed);
   }
 }
 frame();

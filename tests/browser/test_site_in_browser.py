@@ -160,6 +160,46 @@ def test_a_method_that_diverges_is_named_and_the_others_go_on(open_site):
     assert page.evaluate("steinlab.lab.run.stopped.length") > 0
 
 
+def test_what_takes_longer_than_a_frame_is_computed_beside_the_page_with_the_same_outcome(open_site):
+    page = open_site("?methods=smi,svgd")
+    page.evaluate("steinlab.patience = -1")  # every frame takes too long
+    page.wait_for_function("steinlab.lab.player.helper")
+    pause(page)
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("steinlab.lab.run.clock === 0 && steinlab.lab.player.helper === null")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("steinlab.lab.player.helper && steinlab.lab.run.clock > 40")
+    pause(page)
+    page.wait_for_function("!steinlab.lab.player.waiting")
+    clock, here = page.evaluate("steinlab.lab.run.clock"), locations(page, "smi")
+    assert page.evaluate("steinlab.lab.player.helper !== null")
+    page.evaluate("steinlab.lab.player.set('method.alpha', 3)")  # what is seen then is computed there, too
+    page.wait_for_function("!steinlab.lab.player.waiting && steinlab.lab.run.fresh === steinlab.lab.run.turned")
+    page.get_by_role("button", name="Step").click()
+    page.wait_for_function(f"steinlab.lab.run.clock === {clock + 1} && !steinlab.lab.player.waiting")
+    after = locations(page, "smi")
+    page.evaluate(
+        "steinlab.lab.player.ahead(1); steinlab.lab.player.change(() => steinlab.lab.run.edit({ remove: 0 }))"
+    )
+    page.wait_for_function("!steinlab.lab.player.waiting")
+    assert page.evaluate("[steinlab.lab.run.clock, steinlab.lab.run.count]") == [clock + 1, 19]  # the edit counts
+    page.evaluate("steinlab.patience = Infinity")
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("steinlab.lab.run.clock === 0 && steinlab.lab.player.helper === null")
+    page.evaluate("steinlab.lab.run.set('method.particles', 20); steinlab.lab.run.set('method.alpha', 1)")
+    page.evaluate(f"steinlab.lab.run.advance({clock})")
+    np.testing.assert_array_equal(locations(page, "smi"), here)
+    page.evaluate("steinlab.lab.run.set('method.alpha', 3); steinlab.lab.run.advance(1)")
+    np.testing.assert_array_equal(locations(page, "smi"), after)
+
+
+def test_a_helper_that_fails_is_said(open_site):
+    page = open_site("?methods=svgd")
+    page.evaluate("steinlab.helpers += 'nothing.here();'; steinlab.patience = -1")
+    page.get_by_text("nothing is not defined").wait_for()
+    page.get_by_role("button", name="Play").wait_for()
+
+
 PARENT = """<!doctype html><iframe src="one.html?ui=min&method.alpha=0.05" style="width: 100%; height: 300px"></iframe>
 <script>
 const frame = document.querySelector("iframe");
