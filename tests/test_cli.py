@@ -102,6 +102,10 @@ def test_specs_and_recipes_refuse_what_does_not_fit():
         (lambda: Recipe(spec_of("svgd"), seed=-1), "seed = -1 is out of range"),
         (lambda: Recipe(spec_of("svgd"), changes=((5, "add", (0, 0)), (3, "remove", 0))), "step 3 comes after step 5"),
         (lambda: Recipe(spec_of("svgd"), changes=((5, "method.alpha", -1),)), "out of range"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "move", (1, 0.5)),)), "allowed: (index, x, y), finite numbers"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "move", (0, 0, float("nan"))),)), "(0, 0, nan) is no move"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "move", (-1, 0, 0)),)), "move = -1"),
+        (lambda: Recipe(spec_of("svgd"), changes=((5, "move", (0.5, 0, 0)),)), "move = 0.5"),
         (lambda: Recipe.from_dict({"metod": "svgd"}), "did you mean 'method'"),
     ]
     for make, message in bad:
@@ -114,7 +118,13 @@ FULL = Recipe(
     spec_of("svgd"),
     {"method.particles": 5, "method.alpha": 0.3, "kernel.name": "imq", "bandwidth.factor": 1 / 3},
     seed=7,
-    changes=((2, "add", (0.5, -1.25)), (4, "kernel.name", "laplace"), (6, "remove", 1), (8, "method.step_size", 0.01)),
+    changes=(
+        (2, "add", (0.5, -1.25)),
+        (3, "move", (4, -0.25, 1.5)),
+        (4, "kernel.name", "laplace"),
+        (6, "remove", 1),
+        (8, "method.step_size", 0.01),
+    ),
 )
 
 

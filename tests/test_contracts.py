@@ -26,6 +26,7 @@ from stein_core import (
 from stein_core.base.noise import normal
 from stein_core.contract import recipe
 from stein_core.runs import runner
+from stein_core.runs.assembly import assemble, guide_of
 from stein_core.runs.runner import Stepper
 
 M = 5
@@ -278,6 +279,47 @@ def test_particles_are_added_and_removed_within_limits():
     alone = compile(spec_of("map"))
     state = alone.reset(0, {})
     assert alone.remove(state, {}, 0) == (state, {}) and alone.add(state, {}, (0, 0)) == (state, {})
+
+
+@pytest.mark.parametrize("method, guide", quick([v for v in VARIANTS if not METHODS[v[0]].facts.sampler]))
+def test_a_moved_particle_is_at_its_point_and_has_no_past(method, guide):
+    """Its width stays, and so does all that belongs to the others."""
+    stepper = lazy(replace(spec_of(method, guide), target="gaussian", dim=3))
+    single = METHODS[method].facts.single
+    state, index = stepper.reset(0, COUNT), 0 if single else 3
+    used = state._replace(memory=jax.tree.map(np.ones_like, state.memory))
+    moved, knobs = stepper.move(used, COUNT, index, (1.5, -0.5))
+    assert knobs == COUNT
+    guide = guide_of(stepper.spec, stepper.knobs_of(COUNT).traced)
+    before, after = (np.array(guide.location(one.particles)) for one in (used, moved))
+    np.testing.assert_array_equal(after[index], [1.5, -0.5, before[index, 2]])
+    np.testing.assert_array_equal(guide.scale(moved.particles), guide.scale(used.particles))
+    np.testing.assert_array_equal(np.delete(moved.particles, index, 0), np.delete(used.particles, index, 0))
+    np.testing.assert_array_equal(moved.particles[index, 2:], used.particles[index, 2:])
+    rows = []
+    assemble(stepper.spec, stepper.knobs_of(COUNT).traced)[1].per_particle(
+        lambda leaf: rows.append(np.array(leaf)) or leaf, moved.memory
+    )
+    assert all((row[index] == 0).all() and (np.delete(row, index, 0) == 1).all() for row in rows)
+    assert stepper.move(used, COUNT, 1 if single else M, (0, 0)) == (used, COUNT)  # no such particle
+
+
+@pytest.mark.parametrize("method", ["ksivi", pytest.param("uivi", marks=pytest.mark.long)])
+def test_no_draw_of_a_sampler_is_moved(method):
+    stepper = lazy(spec_of(method))
+    state = stepper.reset(0, COUNT)
+    assert stepper.move(state, COUNT, 0, (0, 0)) == (state, COUNT)
+
+
+def test_a_moved_particle_does_not_fly_on():
+    """Ensemble particles are alone: from its point it goes on as a new one does."""
+    stepper = compile(spec_of("ensemble"))
+    state = stepper.advance(stepper.reset(5, COUNT), COUNT, 10)
+    ends = []
+    for edited, knobs in (stepper.move(state, COUNT, 1, (1.5, -0.5)), stepper.add(state, COUNT, (1.5, -0.5))):
+        ends.append(stepper.look(stepper.advance(edited, knobs, 5), knobs).particles)
+    np.testing.assert_allclose(ends[0][1], ends[1][M], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.delete(ends[0], 1, 0), np.delete(ends[1], [1, M], 0), rtol=1e-5, atol=1e-6)
 
 
 def test_changes_on_the_way_act_at_their_step():

@@ -35,7 +35,7 @@ CASES = settings(
     suppress_health_check=list(HealthCheck),
 )
 
-NAMES = sorted({*TARGETS, *METHODS, *GUIDES, *KERNELS, *OPTIMIZERS, *all_knobs(), "add", "remove"})
+NAMES = sorted({*TARGETS, *METHODS, *GUIDES, *KERNELS, *OPTIMIZERS, *all_knobs(), "add", "remove", "move"})
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70), st.floats(), st.sampled_from([0, 1, -1, 2, 41, 1e308, 1e-320, 2**31, 2**32, 10**40])
 )

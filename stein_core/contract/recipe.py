@@ -16,7 +16,7 @@ from stein_core.contract.knobs import precision
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import Spec, whole_number
 
-EDITS = ("add", "remove")  # changes of a run that are not knobs
+EDITS = ("add", "remove", "move")  # changes of a run that are not knobs
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Recipe:
         knobs: name -> value, for knobs that differ from their default; a choice is a name.
         seed: 0 to 2^32 - 1.
         changes: (step, name, value) in order of steps. The name is a knob, "add" (value (x, y): a particle at these
-            first two coordinates) or "remove" (value: index).
+            first two coordinates), "remove" (value: index) or "move" (value (index, x, y): that particle goes there).
 
     Raises:
         ValueError: an unknown knob (with the nearest match), a value out of range, or steps out of order.
@@ -53,15 +53,16 @@ class Recipe:
                 )
             last = int(step)
             if name == "add":
-                try:
-                    point = tuple(float(x) for x in value)
-                except (TypeError, ValueError, OverflowError):
-                    point = (math.nan,)
-                if not all(map(math.isfinite, point)):
+                value = _numbers(value)
+                if not all(map(math.isfinite, value)):
                     raise ValueError(f"add = {short(value)} is not a point; allowed: finite coordinates.")
-                value = point
             elif name == "remove":
                 value = whole_number("remove", value, 0, MAX_CAPACITY - 1)
+            elif name == "move":
+                moved = _numbers(value)
+                if len(moved) != 3 or not all(map(math.isfinite, moved)):
+                    raise ValueError(f"move = {short(value)} is no move; allowed: (index, x, y), finite numbers.")
+                value = (whole_number("move", moved[0], 0, MAX_CAPACITY - 1), *moved[1:])
             else:
                 now = check_knobs(self.spec, {**now, name: value})
                 value = now[name]
@@ -136,6 +137,14 @@ class Recipe:
                 f"target = {self.spec.target} has no name that a file could keep; "
                 "allowed: a registered name, see TARGETS.register."
             )
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    """Return the numbers of a list, or (NaN,) for what is no list of numbers."""
+    try:
+        return tuple(float(x) for x in value)
+    except (TypeError, ValueError, OverflowError):
+        return (math.nan,)
 
 
 def check_knobs(spec: Spec, knobs: Mapping[str, Any]) -> dict[str, Any]:

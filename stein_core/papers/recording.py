@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple
 
 import numpy as np
 
-from stein_core.contract.recipe import EDITS, Recipe
+from stein_core.contract.recipe import Recipe
 from stein_core.contract.spec import target_of
 from stein_core.runs.cache import stream
 
@@ -53,8 +53,8 @@ def record(recipe: Recipe, steps: int, report: Callable[[int], None] = lambda st
     Raises:
         ValueError: the recipe adds or removes particles, or the program does not fit into memory.
     """
-    if edits := [name for _, name, _ in recipe.changes if name in EDITS]:
-        raise ValueError(f"changes: {edits[0]!r} changes the number of particles; allowed: changes of knobs.")
+    if edits := [name for _, name, _ in recipe.changes if name in ("add", "remove")]:
+        raise ValueError(f"changes: {edits[0]!r} changes the number of particles; allowed: knobs and moves.")
     target = target_of(recipe.spec)
     mean = target.start.center if target.truth.mean is None else target.truth.mean
     marks = {0, *np.geomspace(1, max(steps, 1), SHOTS).round().astype(int).tolist()}

@@ -1,4 +1,4 @@
-"""Edits of a run on its way: particles that are added or removed, and knobs that are turned."""
+"""Edits of a run on its way: particles that are added, removed or moved, and knobs that are turned."""
 
 from __future__ import annotations
 
@@ -29,12 +29,7 @@ class Edits:
             return state, dict(knobs)
         location = self._center
         location[: len(point)] = np.asarray(point)[: self.spec.dim]
-
-        def forget(leaf):  # a removed particle may have left its momentum in this row
-            leaf[count] = 0
-            return leaf
-
-        state = self._on_rows(forget, state, knobs)
+        state = self._cleared(state, knobs, count)  # a removed particle may have left its momentum in this row
         state.particles[count] = self._init_particle(location, self._traced(knobs), data_of(self.spec))
         return state, {**knobs, "method.particles": count + 1}
 
@@ -53,6 +48,35 @@ class Edits:
         swapped = self._on_rows(lambda rows: rows[order], state, knobs)
         return swapped, {**knobs, "method.particles": count - 1}
 
+    def move(self, state: State, knobs: Mapping[str, Any], index: int, point) -> tuple[State, dict[str, Any]]:
+        """Move particle `index` to `point`. A sampler, or an index without a particle, returns what it was given.
+
+        The particle keeps its width. The method forgets its past, so that no old momentum carries it on.
+
+        Args:
+            state, knobs: the run.
+            index: of the particle; 0 for the only one of a single-particle program.
+            point: the first two coordinates; the other ones stay.
+
+        Returns:
+            The new state, and the knobs as they were.
+        """
+        if self._fixed or not 0 <= index < (1 if self._single else self._count(knobs)):
+            return state, dict(knobs)
+        particles = np.array(state.particles)
+        point = np.asarray(point)[: self.spec.dim]
+        particles[index, : len(point)] = point  # of every guide the location comes first
+        return self._cleared(state, knobs, index)._replace(particles=particles), dict(knobs)
+
+    def _cleared(self, state: State, knobs: Mapping[str, Any], index: int) -> State:
+        """Return the state with zeros in one row of the particles and of the method's memory."""
+
+        def clear(leaf):
+            leaf[index] = 0
+            return leaf
+
+        return self._on_rows(clear, state, knobs)
+
     def _on_rows(self, function: Callable, state: State, knobs: Mapping[str, Any]) -> State:
         """Apply `function` to the particles, and to each array of the method's memory with one row per particle."""
         _, method = assemble(self.spec, self._traced(knobs))
@@ -60,7 +84,7 @@ class Edits:
         return state._replace(particles=on_copy(state.particles), memory=method.per_particle(on_copy, state.memory))
 
     def change(self, state: State, knobs: Mapping[str, Any], name: str, value: Any) -> tuple[State, dict[str, Any]]:
-        """Apply one entry of `Recipe.changes`: "add", "remove" or a knob.
+        """Apply one entry of `Recipe.changes`: "add", "remove", "move" or a knob.
 
         Returns:
             The new state, and the new knobs as a plain dict.
@@ -69,6 +93,8 @@ class Edits:
             return self.add(state, knobs, value)
         if name == "remove":
             return self.remove(state, knobs, value)
+        if name == "move":
+            return self.move(state, knobs, value[0], value[1:])
         return state, {**knobs, name: value}
 
     def _count(self, knobs) -> int:
