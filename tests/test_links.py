@@ -41,7 +41,8 @@ def knobs(known, plain=lambda knob: knob.default):
 CHANGES = st.lists(
     st.tuples(st.just("method.alpha"), FLOATS)
     | st.tuples(st.just("add"), st.tuples(st.floats(-9, 9), st.floats(-9, 9)))
-    | st.tuples(st.just("remove"), st.integers(0, 7)),
+    | st.tuples(st.just("remove"), st.integers(0, 7))
+    | st.tuples(st.just("move"), st.tuples(st.integers(0, 7), st.floats(-9, 9), st.floats(-9, 9))),
     max_size=3,
 ).map(lambda found: tuple((step, *one) for step, one in enumerate(found)))
 SETUPS = {

@@ -39,6 +39,7 @@ VALUES = st.one_of(
     QUERIES.map(lambda query: "?" + urlencode(query)),
 )
 NAMES = ["ack", "row", "ready", "narrow", "back", "add", "remove", "key", "points", "go", "status", "data"]
+NAMES += ["move", "to", "grab"]
 MESSAGES = JSON | st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3)
 
 

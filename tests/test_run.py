@@ -31,11 +31,13 @@ def test_everything_done_on_the_way_is_in_the_recipe():
     run.advance(7)
     run.change("add", (1.5, -0.5))
     run.change("remove", 3)
+    run.change("move", (4, 0.25, 2.0))
     run.change("kernel.name", "imq")
     run.advance(9)
     run.change("bandwidth.factor", 2.0)
     last = run.look()[0]
-    done = [(10, "method.alpha"), (17, "add"), (17, "remove"), (17, "kernel.name"), (26, "bandwidth.factor")]
+    done = [(10, "method.alpha"), (17, "add"), (17, "remove"), (17, "move"), (17, "kernel.name")]
+    done += [(26, "bandwidth.factor")]
     assert [c[:2] for c in run.changes] == done
     setup = run.present()
     again = collect(setup.recipe("svgd", run.capacity), steps=26)[-1]
@@ -67,6 +69,63 @@ def test_rewinding_restores_and_going_on_forgets_the_rest():
     run.advance(3)
     np.testing.assert_array_equal(run.look()[0].particles, shown[3].particles)
     assert len(run.history) == 4 and not run.changes
+
+
+def test_a_drag_is_one_change_at_a_moment_and_in_each_method():
+    run = run_of(methods=("svgd", "smi", "map"))
+    run.advance(5)
+    run.look()
+    for x in (0.5, 1.0, 1.5):
+        run.change("move", (2, x, -1.0))
+    for _ in range(2):  # it plays on, and the particle is held
+        run.advance(1)
+        run.change("move", (2, 1.5, -1.0))
+    run.change("move", (0, -1.0, 1.0))
+    assert run.changes == [
+        *((step, "move", (2, 1.5, -1.0)) for step in (5, 6, 7)),
+        (7, "move", (0, -1.0, 1.0)),
+    ]
+    frames = run.look()
+    for frame, index in zip(frames, (2, 2, 0)):  # MAP has one particle
+        there = [1.5, -1.0] if index else [-1.0, 1.0]
+        np.testing.assert_array_equal(frame.locations[index], np.float32(there))
+    again = replayed(run)
+    for one, other in zip(again.look(), frames):
+        np.testing.assert_array_equal(one.particles, other.particles)
+
+
+def test_a_particle_that_is_not_there_is_not_dragged():
+    run = run_of()
+    run.change("move", (20, 0.0, 0.0))
+    assert not run.changes
+    alone = run_of(methods=("map",))
+    alone.change("move", (1, 0.0, 0.0))
+    assert not alone.changes
+    alone.change("move", (0, 1.5, 0.5))
+    np.testing.assert_array_equal(alone.look()[0].particles, [[1.5, 0.5]])
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_drag_that_is_given_up_never_happened(steps):
+    """Neither its moves nor the steps since, but a knob that was turned meanwhile keeps its value."""
+    run = run_of(methods=("svgd", "smi"))
+    run.look()
+    run.advance(4)
+    run.change("move", (3, 2.0, 2.0))
+    before = run.look()
+    run.grab()
+    for _ in range(1 + steps):
+        run.change("move", (3, -2.0, -2.0))
+        run.look()
+        run.advance(steps > 0)
+    run.change("method.alpha", 2.0)
+    run.let_go()
+    for one, other in zip(run.look(), before):
+        np.testing.assert_array_equal(one.particles, other.particles)
+    assert run.changes == [(4, "move", (3, 2.0, 2.0)), (4, "method.alpha", 2.0)] and len(run.history) == 2
+    run.let_go()  # there is no drag any more
+    run.advance(6)
+    np.testing.assert_array_equal(replayed(run).look()[0].particles, run.look()[0].particles)
 
 
 def test_a_long_run_keeps_its_history_small():
@@ -171,14 +230,24 @@ def test_a_long_run_still_has_a_setup():
     assert not run.present().linkable and "steps" not in run.present().to_query()
 
 
-def test_a_single_particle_takes_no_edits():
+def test_nothing_is_added_to_a_single_particle_or_taken_away():
     run = run_of(methods=("map",))
     run.change("add", (1.0, 1.0))
     run.change("remove", 0)
     assert run.count == 20 and not run.changes and len(run.look()[0].particles) == 1
 
 
-@pytest.mark.parametrize("changes", ["0~add~nan,1", "3~remove~-5", "5~method.alpha~2;3~method.alpha~1"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "0~add~nan,1",
+        "3~remove~-5",
+        "3~move~1,2",
+        "3~move~-1,0,0",
+        "3~move~0,nan,0",
+        "5~method.alpha~2;3~method.alpha~1",
+    ],
+)
 def test_nonsense_changes_in_a_link_are_refused(changes):
     setup, problems = Setup.from_query({"changes": changes})
     assert problems and not setup.changes

@@ -95,7 +95,7 @@ def test_nobody_edits_a_run_of_samplers_alone():
     setup = Setup("multimodal", ("ksivi",), knobs=KNOBS)
     stepper = Stepper(setup.spec("ksivi", 8))
     run = Run(setup, [stepper])
-    for change in (("add", (0.0, 0.0)), ("remove", 0)):
+    for change in (("add", (0.0, 0.0)), ("remove", 0), ("move", (0, 0.0, 0.0))):
         run.change(*change)
         assert run.count == 8 and not run.changes
     cards = SamplerView(lambda seen: None).scene([stepper.spec, Spec("multimodal", method="mala", capacity=8)])["cards"]

@@ -131,6 +131,10 @@ class LiveStage(Output):
             self.session.add(message["add"])
         elif "remove" in message:
             self.session.remove(message["remove"])
+        elif "move" in message:
+            self.session.move(message["move"], message["to"])
+        elif "grab" in message:
+            self.session.grab(message["grab"])
 
     def on_knob(self, name: str, value) -> None:
         """Pass a knob that the user has moved to the session."""

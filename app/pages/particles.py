@@ -12,7 +12,9 @@ from steinlab.stage.setup import PANELS, Setup
 from steinlab.ui.groups import dots
 from steinlab.ui.knob_widgets import CHIPS, WIDTH
 
-HELP = "Click the stage to add a particle. Double-click one, or hover and press Delete, to remove it."
+HELP = (
+    "Click the stage to add a particle. Drag one to move it. Double-click one, or hover and press Delete, to remove it."
+)
 
 
 class Particles(Live):

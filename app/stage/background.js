@@ -107,9 +107,10 @@ function mapping([x0, x1, y0, y1], w, h, equal, edges = {left: LEFT, right: RIGH
     const unit = Math.max((x1 - x0) / width, (y1 - y0) / height), dx = (unit * width - x1 + x0) / 2, dy = (unit * height - y1 + y0) / 2;
     [x0, x1, y0, y1] = [x0 - dx, x1 + dx, y0 - dy, y1 + dy];
   }
-  const kx = width / (x1 - x0), ky = height / (y1 - y0);
+  const kx = width / (x1 - x0), ky = height / (y1 - y0), within = (v, low, high) => Math.min(Math.max(v, low), high);
+  const data = (px, py) => [x0 + (px - left) / kx, y0 + (h - bottom - py) / ky];
   return {w, h, kx, ky, edges, extent: [x0, x1, y0, y1], x: v => left + (v - x0) * kx, y: v => h - bottom - (v - y0) * ky,
-    data: (px, py) => [x0 + (px - left) / kx, y0 + (h - bottom - py) / ky],
+    data, nearest: (px, py) => data(within(px, left, w - right), within(py, top, h - bottom)),
     holds: (px, py) => px >= left && px <= w - right && py >= top && py <= h - bottom};
 }
 

@@ -210,6 +210,10 @@ class Live:
             self.session.add(message["add"])
         elif "remove" in message:
             self.session.remove(message["remove"])
+        elif "move" in message:
+            self.session.move(message["move"], message["to"])
+        elif "grab" in message:
+            self.session.grab(message["grab"])
         elif "key" in message:
             {
                 "space": self.toggle,

@@ -82,6 +82,7 @@ class Run:
         self.frames: list[Frame] = []
         self.history: list[HistoryEntry] = []
         self.position = 0
+        self.grabbed: tuple[HistoryEntry, list[tuple]] | None = None
         self.install(steppers)
 
     @property
@@ -154,7 +155,7 @@ class Run:
     def look(self, measure: Measure = True) -> list[Frame]:
         """Return the frames of this moment, with the diagnostics of `measure`, and enter it into the history."""
         self.frames = [own.stepper.look(own.state, own.knobs, measure) for own in self.live.values()]
-        entry = HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
+        entry = self._entry()
         if not self.history:
             self.history = [entry]
         elif self.position == len(self.history) - 1:
@@ -167,8 +168,8 @@ class Run:
         return self.frames
 
     def change(self, name: str, value: Any) -> None:
-        """Turn a knob, "add" a particle at a point or "remove" one, now; recorded, so that the run can be repeated.
-        Raises ValueError, and changes nothing, for a value that does not fit the rest."""
+        """Turn a knob, "add" a particle at a point, "remove" or "move" one, now. It is recorded, so that the run can be
+        repeated. Raises ValueError, and changes nothing, for a value that does not fit the rest."""
         checked = None if name in EDITS else self._checked({**self.knobs, name: value})
         self._forget_later()
         self.pending = []
@@ -184,6 +185,21 @@ class Run:
         self._take({**self.knobs, "method.particles": count_of(entry.knobs)})
         for name, own in self.live.items():
             own.put(resize(entry.states[name], self.start_of(own.stepper)))
+
+    def grab(self) -> None:
+        """Remember this moment: a drag begins."""
+        self._forget_later()
+        self.grabbed = self._entry(), list(self.changes)
+
+    def let_go(self) -> None:
+        """Go back to the moment of the last `grab`: what came since never happened."""
+        if self.grabbed is None:
+            return
+        entry, self.changes = self.grabbed
+        earlier = [one for one in self.history if one.clock < entry.clock]
+        self.history, self.grabbed = [*earlier, entry, entry], None
+        self.rewind(len(earlier))
+        self._forget_later()
 
     def present(self) -> Any:
         """Return the setup that repeats what is shown, and then goes on as a link said."""
@@ -220,19 +236,24 @@ class Run:
     def _states(self) -> dict[str, State]:
         return {name: own.state for name, own in self.live.items()}
 
+    def _entry(self) -> HistoryEntry:
+        return HistoryEntry(self.clock, self._states(), dict(self.knobs), len(self.changes))
+
     def _apply_pending(self) -> None:
         """The pending changes whose step has come."""
         while self.pending and self.pending[0][0] <= self.clock:
             self._apply(*self.pending.pop(0)[1:])
 
     def _apply(self, name: str, value: Any, checked: dict[str, Knobs] | None = None) -> None:
-        fixed = self.capacity == 1 or all(METHODS[method].facts.sampler for method in self.live)
-        if name in EDITS and fixed or name == "remove" and not (value < self.count and self.count > 1):
-            return  # nothing to add to, or to take from
+        if name in EDITS and not self._has_room(name, value):
+            return
         if name in EDITS:
             for own in self.live.values():
                 own.put(own.stepper.change(own.state, own.knobs, name, value)[0])
-            self._take({**self.knobs, "method.particles": self.count + (1 if name == "add" else -1)})
+            if more := {"add": 1, "remove": -1, "move": 0}[name]:
+                self._take({**self.knobs, "method.particles": self.count + more})
+            elif self.changes and self.changes[-1][:2] == (self.clock, name) and self.changes[-1][2][0] == value[0]:
+                self.changes.pop()  # the same moment of the same particle: one move
         else:
             self._take({**self.knobs, name: value}, checked)
             if self.clock == 0 and not self.changes:
@@ -241,6 +262,14 @@ class Run:
             if self.changes and self.changes[-1][:2] == (self.clock, name):
                 self.changes.pop()
         self.changes.append((self.clock, name, value))
+
+    def _has_room(self, name: str, value: Any) -> bool:
+        """Whether there is something that this edit adds to, takes or moves."""
+        if all(METHODS[method].facts.sampler for method in self.live):
+            return False
+        if name == "move":
+            return value[0] < (self.count if self.capacity > 1 else 1)
+        return self.capacity > 1 and (name == "add" or 1 < self.count > value)
 
     def _forget_later(self) -> None:
         """Going on from a frame of the past: what came after it never happened."""

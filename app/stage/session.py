@@ -83,11 +83,19 @@ class Session(Player):
 
     def add(self, point):
         """Add a particle at a point of the stage."""
-        self._put(self._change, "add", tuple(float(f"{v:.5g}") for v in point))
+        self._put(self._change, "add", rounded(point))
 
     def remove(self, index: int):
         """Remove a particle."""
         self._put(self._change, "remove", int(index))
+
+    def move(self, index: int, point):
+        """Move a particle to a point of the stage."""
+        self._put(self._change, "move", (int(index), *rounded(point)))
+
+    def grab(self, on: bool):
+        """Begin a drag, or give it up: what came since it began never happened."""
+        self._put(self._grab, on)
 
     def speed(self, steps_per_frame: int):
         """Take at most so many steps between two frames."""
@@ -200,6 +208,15 @@ class Session(Player):
             self._draw_scene()
         self._dirty = True
 
+    def _grab(self, on: bool):
+        run = self._run
+        if run and on:
+            run.grab()
+        elif run:
+            run.let_go()
+            self._dirty = True
+            self._notify({"knobs": run.knobs})
+
     def _rewind(self, position: int):
         if self._run:
             self._playing, self._dirty = False, True
@@ -311,6 +328,11 @@ class Session(Player):
         for method in self._setup.methods:
             if self._waits(ticket):
                 compile(self._setup.spec(method, CAPACITY), measure=self._view.measured)
+
+
+def rounded(point) -> tuple[float, ...]:
+    """Return a point with the digits that a link has."""
+    return tuple(float(f"{v:.5g}") for v in point)
 
 
 def still_of(setup: LiveSetup) -> list[tuple]:

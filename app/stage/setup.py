@@ -185,6 +185,9 @@ def _change(target: str | None, item: str) -> tuple[int, str, Any]:
     step, name, value = item.split("~")
     if name == "add":
         return int(step), name, tuple(float(v) for v in value.split(","))
+    if name == "move":
+        index, x, y = value.split(",")
+        return int(step), name, (int(index), float(x), float(y))
     return int(step), name, int(value) if name == "remove" else all_knobs(target)[name].check(value)
 
 

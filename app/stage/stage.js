@@ -22,7 +22,11 @@ export function render({model, el}) {
   const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], shoot,
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
-    particles: p => panels[p] ? table(panels[p].rows) : null, arrows: p => table(cards[p].arrows)};
+    particles: p => panels[p] ? table(panels[p].rows) : null, arrows: p => table(cards[p].arrows),
+    at: (p, x, y) => {  // for the tests: where a place of a panel is on the screen
+      const {map} = cards[p].background, box = cards[p].canvas.getBoundingClientRect();
+      return [box.left + map.x(x), box.top + map.y(y)];
+    }};
 
   const waiting = on => {
     [root, slot()].forEach(node => node?.classList.toggle("waiting", on));
@@ -32,6 +36,13 @@ export function render({model, el}) {
     at: p => ({map: cards[p].background.map, panel: panels[p], edit: cards[p].edit}),
     hovered: () => hover,
     hover: index => { if (index !== hover) repaint(); hover = index; },
+    place: (index, to) => {
+      cards.forEach(({edit, arrows, background: {scene}}, p) => {
+        if (!edit || !(panels[p]?.count > index)) return;
+        for (const rows of [panels[p].rows, arrows]) rows.set(scene.curve ? to.slice(0, 1) : to, ROW * index);
+      });
+      repaint();
+    },
   });
   const repaint = () => { if (seen) raf ||= requestAnimationFrame(paint); };
   const dark = () => model.dark || document.body.dataset.jpThemeLight === "false";  // the second is JupyterLab's
@@ -134,10 +145,14 @@ export function render({model, el}) {
     waiting(false);
     if (fresh) backgrounds.forEach(background => background.fit());
     panels.forEach((panel, p) => {
-      if (takePanel(cards[p], panel, backgrounds[panel.background], fresh)) hover = -1;
+      if (takePanel(cards[p], panel, backgrounds[panel.background], fresh)) {
+        hover = -1;
+        input.drag.release();
+      }
       const {restarted, moved} = cards[p], smooth = pace >= PAUSE[0] && pace <= PAUSE[1] && !calm.matches;
       cards[p].before = smooth && moved && !restarted ? drawn[p] : null;
     });
+    input.drag.pin();
     backgrounds.forEach((background, b) => {
       const over = panels.filter(panel => panel.background === b), forces = over.map(panel => cards[panels.indexOf(panel)].arrows);
       if (background.followPositions(over)) {
@@ -304,6 +319,7 @@ export function render({model, el}) {
   function clear() {
     if (run >= model.starting) return;
     waiting(true);
+    input.drag.release();
     panels = [];
     for (const card of cards) {
       Object.assign(card, {trail: [], recent: [], step: 0, raw: null, arrows: [], fresh: false, before: null, drawn: null});

@@ -22,6 +22,7 @@ SCRIPTS = (
     "cards.js",
     "frames.js",
     "recorder.js",
+    "drag.js",
     "input.js",
     "stage.js",
 )
@@ -59,7 +60,8 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
 
     Args:
         on_message: gets every message of the browser, on the event loop: {"ready": True}, {"ack": seq},
-            {"add": [x, y]}, {"remove": index} or {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
+            {"add": [x, y]}, {"remove": index}, {"move": index, "to": [x, y]}, {"grab": True} when a drag begins or
+            {"grab": False} when it is given up, or {"key": "space" | "left" | "right" | "up" | "down" | "r"}.
         scene: what does not move, {"cards": [...], "backgrounds": [...]}; of page Particles also "note", what a model's
             owner should know about its start.
 
@@ -67,7 +69,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         title: text.
         background: index of its first background.
         accent: [its colour on a light page, on a dark one].
-        edit: whether a click adds a particle.
+        edit: whether a click adds a particle, and one can be dragged.
         kind: "point" or "guide", how its particles are drawn.
         particle: what one is called.
         note: text in its middle, or "".
@@ -104,6 +106,8 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         {"ready": flag},
         {"add": point},
         {"remove": whole},
+        {"move": whole, "to": point},
+        {"grab": flag},
         {"key": one_of("space", "left", "right", "up", "down", "r")},
     )
     _esm = script(*map(HERE.joinpath, SCRIPTS))

@@ -144,6 +144,80 @@ def test_click_adds_and_double_click_removes(open_tab):
     tab.wait("window.steinlab.count[0] === 20")
 
 
+def test_a_particle_is_dragged_and_a_link_repeats_it(open_tab):
+    tab = open_tab("?target=gaussian&methods=svgd,map&steps=10")
+    tab.wait("window.steinlab.step[0] === 10")
+    tab.until_settled()
+    before, there, mouse = tab.rows(), [1.5, -1.25], tab.page.mouse
+    farthest = max(range(20), key=lambda i: np.hypot(*before[i][:2]))  # none is nearer to the pointer
+    assert farthest > 0  # the one of MAP has index 0
+    plot = tab.page.locator("canvas.plot").first
+    mouse.move(*tab.stage(f"at(0, {before[farthest][0]}, {before[farthest][1]})"))
+    expect(plot).to_have_css("cursor", "grab")
+    mouse.down()
+    mouse.move(*tab.stage("at(0, 1.5, 1.5)"), steps=4)
+    expect(plot).to_have_css("cursor", "grabbing")
+    tab.wait("location.search.includes('~move~')")  # it is told on the way
+    mouse.move(*tab.stage("at(0, 1.5, -1.25)"), steps=4)
+    mouse.up()
+    tab.wait(
+        f"location.search.split('~move~').length === 2 && /changes=10~move~{farthest},1.5[^;]*$/.test(location.search)"
+    )
+    tab.until_settled()
+    rows = tab.rows()
+    np.testing.assert_allclose(rows[farthest][:2], there, atol=0.02)  # a pixel
+    np.testing.assert_array_equal(np.delete(rows, farthest, 0)[:, :2], np.delete(before, farthest, 0)[:, :2])
+    tab.wait("window.steinlab.step[0] === 10 && window.steinlab.count.join() === '20,1'")
+    expect(plot).to_have_css("cursor", "grab")
+    again = open_tab(tab.page.url[len(tab.server.url) :])
+    again.wait("window.steinlab.step[0] === 10")
+    again.until_settled()
+    np.testing.assert_allclose(again.rows(), rows, rtol=1e-5, atol=1e-6)
+
+
+def test_escape_gives_a_drag_up(open_tab):
+    tab = open_tab(SMALL + "&steps=10")
+    tab.wait("window.steinlab.step[0] === 10")
+    tab.until_settled()
+    before, link, mouse = tab.rows(), tab.page.url, tab.page.mouse
+    mouse.move(*tab.stage(f"at(0, {before[3][0]}, {before[3][1]})"))
+    mouse.down()
+    mouse.move(*tab.stage("at(0, 2.5, 2.5)"), steps=4)
+    tab.wait("location.search.includes('~move~')")
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_url(link)
+    until(lambda: tab.rows() == before)
+    mouse.move(*tab.stage("at(0, 2.5, -2.5)"), steps=4)
+    mouse.up()  # on an empty place: a click would add a particle
+    tab.at_rest(lambda: tab.stage("count"), 1.0)
+    assert tab.rows() == before and tab.page.url == link
+
+
+def test_a_particle_is_held_while_the_others_move(open_tab):
+    tab = open_tab(SMALL + "&steps=10")
+    tab.wait("window.steinlab.step[0] === 10")
+    tab.until_settled()
+    before, mouse = tab.rows(), tab.page.mouse
+    mouse.move(*tab.stage(f"at(0, {before[3][0]}, {before[3][1]})"))
+    mouse.down()
+    mouse.move(*tab.stage("at(0, 2.5, 2.5)"), steps=4)
+    tab.page.keyboard.press("Space")
+    tab.wait("window.steinlab.step[0] > 40")
+    tab.page.keyboard.press("Space")
+    tab.button("Play").wait_for()
+    tab.wait("location.search.includes(`steps=${window.steinlab.step[0]}`)")
+    mouse.up()
+    tab.wait("location.search.split(/~move~3,2[.][45]/).length > 5")  # at many steps
+    tab.until_settled()
+    rows = tab.rows()
+    np.testing.assert_allclose(rows[3][:2], [2.5, 2.5], atol=0.02)
+    assert np.abs(np.subtract(rows, before)[:3, :2]).max() > 0.05
+    again = open_tab(tab.page.url[len(tab.server.url) :])
+    again.wait(f"window.steinlab.step[0] === {tab.step()}")
+    again.until_settled()
+    np.testing.assert_allclose(again.rows(), rows, rtol=1e-5, atol=1e-6)
+
+
 def test_rewind_and_go_on(open_tab):
     tab = open_tab(SMALL + "&steps=40")
     tab.wait("window.steinlab.step[0] === 40")
