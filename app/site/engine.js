@@ -84,32 +84,43 @@ class Run {
 
   get count() { return this.values["method.particles"]; }
 
-  // Adds a particle at a point, or removes one by its index: the two edits of `stein_core.runs.edits`.
-  edit(change) {
+  // Adds a particle at a point, removes one by its index, or moves one `to` a point: the edits of `stein_core.runs.edits`.
+  edit({ add, remove, move, to }) {
     const count = this.count, room = Math.min(...Object.values(this.programs).map(({ meta }) => meta.capacity));
-    if (change.add ? count >= room : count <= 1) return;
+    if (add ? count >= room : remove === undefined ? move >= count : count <= 1) return;
     this.states = this.each((program, name) => {
-      const { rows, shapes, single, center } = program.meta;
-      if (single) return this.states[name];
+      const { rows, shapes, single, center, particles } = program.meta, place = add ? count : move;
+      if (single && move !== 0) return this.states[name];
       const state = this.states[name].map((leaf) => (leaf.length === undefined ? leaf : leaf.slice()));
       for (const [k, axis] of rows) {
-        if (change.add) placesOf(shapes[k], axis, count, (i) => { state[k][i] = 0; });
-        else {
+        if (remove === undefined) {
+          if (k !== particles) placesOf(shapes[k], axis, place, (i) => { state[k][i] = 0; });
+        } else {
           const mine = [], last = [];
-          placesOf(shapes[k], axis, change.remove, (i) => mine.push(i));
+          placesOf(shapes[k], axis, remove, (i) => mine.push(i));
           placesOf(shapes[k], axis, count - 1, (i) => last.push(i));
           mine.forEach((i, j) => { [state[k][i], state[k][last[j]]] = [state[k][last[j]], state[k][i]]; });
         }
       }
-      if (change.add) {
-        const row = program.particle(Float32Array.from([...change.add, ...center.slice(2)].slice(0, center.length)), this.knobs(program));
-        state[program.meta.particles].set(row, count * row.length);
+      if (remove === undefined) {  // of a particle that moves the location alone, which comes first
+        const whole = add && Float32Array.from([...add, ...center.slice(2)].slice(0, center.length));
+        const row = add ? program.particle(whole, this.knobs(program)) : to.slice(0, center.length);
+        state[particles].set(row, place * shapes[particles][1]);
       }
       return state;
     });
-    this.values["method.particles"] = count + (change.add ? 1 : -1);
+    this.values["method.particles"] = count + (add ? 1 : remove === undefined ? 0 : -1);
     this.look();
     this.history[this.place] = { clock: this.clock, states: this.states, seen: this.seen };
+  }
+
+  // A drag begins; or it is given up, and what came since never happened.
+  grab() { this.grabbed = this.history[this.place]; }
+  letGo() {
+    if (!this.grabbed) return;
+    const place = this.history.findIndex(({ clock }) => clock >= this.grabbed.clock);
+    this.history.splice(place, Infinity, this.grabbed);
+    this.go(place);
   }
 
   // Goes on with programs that have more room: their further particles are those of a new run.
@@ -129,7 +140,7 @@ class Run {
         return fresh[k];
       });
     });
-    Object.assign(this, { history: [], place: -1 });
+    Object.assign(this, { history: [], place: -1, grabbed: null });
     this.look();
     this.keep();
   }

@@ -58,7 +58,8 @@ class Player {
   }
 
   hear(message) {
-    if (message.add || message.remove !== undefined) this.change(() => this.run.edit(message));
+    if (["add", "remove", "move"].some((name) => name in message)) this.change(() => this.run.edit(message));
+    if ("grab" in message) this.change(() => (message.grab ? this.run.grab() : this.run.letGo()));
     if (message.key) ({ space: () => this.toggle(), right: () => this.one(), left: () => this.back(), r: () => this.restart() })[message.key]?.();
   }
 

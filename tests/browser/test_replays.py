@@ -46,6 +46,13 @@ def test_a_replay_plays_from_the_disk_what_was_shown(open_site, chromium, tmp_pa
     reach = np.abs(last).max(axis=0)
     assert (np.abs(shown - last) <= 1e-3 * reach + 1e-6).all()
     expect(replay.locator("#step")).to_have_text(f"step {step}")
+    replay.mouse.move(*replay.evaluate(f"window.steinlab.at(0, {shown[0][0]}, {shown[0][1]})"))
+    replay.mouse.down()
+    replay.mouse.move(*replay.evaluate("window.steinlab.at(0, 0, 4)"), steps=4)
+    expect(replay.locator("canvas.plot")).to_have_css("cursor", "crosshair")  # nothing can be dragged
+    replay.mouse.up()
+    replay.wait_for_function(f"window.steinlab.step[0] === {step}")
+    np.testing.assert_array_equal(replay.evaluate(ROWS), shown)
     replay.keyboard.press("ArrowLeft")
     replay.wait_for_function(f"window.steinlab.step[0] < {step}")
     replay.get_by_role("button", name="Play").click()

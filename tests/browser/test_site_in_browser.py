@@ -128,6 +128,98 @@ def test_particles_are_added_and_removed_and_the_way_back_is_kept(open_site):
     page.wait_for_function("steinlab.lab.run.clock === 0")
 
 
+def at(page, point, panel=0):
+    """Where a place of a panel is on the screen."""
+    return page.evaluate(f"window.steinlab.at({panel}, {point[0]}, {point[1]})")
+
+
+def test_a_dragged_particle_goes_on_as_the_app_has_it(open_site):
+    page = open_site("?methods=svgd,smi&seed=3")
+    page.wait_for_function("steinlab.lab.run.clock > 5")
+    pause(page)
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("steinlab.lab.run.clock === 0 && window.steinlab.step.join() === '0,0'")
+    page.evaluate("steinlab.lab.run.advance(10)")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("window.steinlab.step.join() === '11,11'")
+    before, widths = locations(page, "smi"), page.evaluate("[...steinlab.lab.run.seen.smi.scales]")
+    index = int(np.argmin(before[:, 1]))  # no other one is near
+    page.mouse.move(*at(page, before[index], 1))
+    page.mouse.down()
+    page.mouse.move(*at(page, (2.0, 4.0), 1), steps=5)
+    page.mouse.up()
+    page.wait_for_function(f"steinlab.lab.run.seen.svgd.locations[{2 * index + 1}] > 3.9")
+    there = locations(page)[index]
+    np.testing.assert_allclose(there, [2, 4], atol=0.05)  # a pixel
+    np.testing.assert_array_equal(locations(page, "smi"), [*before[:index], there, *before[index + 1 :]])
+    assert page.evaluate("[...steinlab.lab.run.seen.smi.scales]") == widths
+    assert page.evaluate("[steinlab.lab.run.count, steinlab.lab.run.clock]") == [20, 11]
+    page.evaluate("steinlab.lab.run.advance(20)")
+    for method in ("svgd", "smi"):
+        stepper = compile(Spec("banana", method=method, capacity=32))
+        state = stepper.advance(stepper.reset(3, {}), {}, 11)
+        state, _ = stepper.move(state, {}, index, there)
+        wanted = stepper.look(stepper.advance(state, {}, 20), {}, False).locations
+        np.testing.assert_allclose(locations(page, method), wanted, atol=1e-4)
+
+
+def test_escape_gives_a_drag_up_and_a_single_particle_is_dragged(open_site):
+    page = open_site("?methods=map")
+    page.wait_for_function("steinlab.lab.run.clock > 5")
+    pause(page)
+    start, clock = locations(page, "map")[0], page.evaluate("steinlab.lab.run.clock")
+    page.mouse.move(*at(page, start))
+    page.mouse.down()
+    page.mouse.move(*at(page, (2.0, 4.0)), steps=5)
+    page.wait_for_function("steinlab.lab.run.seen.map.locations[1] > 3.9")
+    held = page.evaluate("[...steinlab.lab.run.seen.map.locations]")
+    page.keyboard.press("ArrowRight")  # one step carries it on, and it is put back
+    page.wait_for_function(f"steinlab.lab.run.clock === {clock + 1}")
+    page.wait_for_function(f"steinlab.lab.run.seen.map.locations.join() === {held}.join()")
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"steinlab.lab.run.clock === {clock} && window.steinlab.step[0] === {clock}")
+    np.testing.assert_array_equal(locations(page, "map")[0], start)
+    assert page.evaluate("steinlab.lab.run.history.length - 1 === steinlab.lab.run.place")
+    page.mouse.move(*at(page, (-2.0, 4.0)))
+    page.mouse.up()
+    page.mouse.move(*at(page, start))
+    page.mouse.down()
+    page.mouse.move(*at(page, (-2.0, 4.0)), steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "steinlab.lab.run.seen.map.locations[0] < -1.9 && steinlab.lab.run.seen.map.locations[1] > 3.9"
+    )
+    assert page.evaluate("steinlab.lab.run.count") == 20
+
+
+def test_a_finger_drags_a_particle_and_scrolls_elsewhere(open_site):
+    phone = {"width": 390, "height": 600}
+    page = open_site("?methods=svgd", viewport=phone, has_touch=True, reduced_motion="reduce")
+    page.get_by_role("button", name="Play").wait_for()
+    page.locator("canvas.plot").scroll_into_view_if_needed()
+    page.wait_for_function("window.steinlab.frames > 0")
+    index, fingers = int(np.argmin(locations(page)[:, 1])), page.context.new_cdp_session(page)
+
+    def swipe(start, end):
+        ways = np.linspace(start, end, 9)
+        kinds = ["touchStart", *["touchMove"] * 7, "touchEnd"]
+        for kind, (x, y) in zip(kinds, ways):
+            points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    before, top = locations(page), page.evaluate("scrollY")
+    swipe(at(page, before[index]), at(page, (0.5, before[index][1] + 3)))  # as one scrolls down
+    page.wait_for_function(f"Math.abs(steinlab.lab.run.seen.svgd.locations[{2 * index}] - 0.5) < 0.3")
+    after = locations(page)
+    np.testing.assert_array_equal(np.delete(after, index, 0), np.delete(before, index, 0))
+    assert page.evaluate("scrollY") == top
+    box = page.locator("canvas.plot").bounding_box()
+    empty = box["x"] + box["width"] - 20, box["y"] + box["height"] - 40
+    swipe(empty, (empty[0], empty[1] - 250))
+    page.wait_for_function(f"scrollY > {top} + 20")
+    np.testing.assert_array_equal(locations(page), after)
+
+
 def test_what_is_wrong_in_a_link_is_said_and_the_rest_is_kept(open_site):
     page = open_site("?target=moon&methods=svgd,magic&method.alpha=x&method.particles=7&seed=1.5&dim=50&guide=full")
     said = page.get_by_role("alert").filter(has_text="moon")
