@@ -126,7 +126,8 @@ def slots_table() -> str:
             cells = (METHODS[name].label, facts.formula, MARKS[facts.moves_rest])
             made.append(f"<tr>{head}{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>")
     heads = "".join(f"<th>{head}</th>" for head in ("Place", "Remedy", "What stands there", "What it moves"))
-    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(made)}</tbody></table></div>'
+    facts = 'class="wide" role="region" tabindex="0" aria-label="Remedies"'
+    return f"<div {facts}><table><thead><tr>{heads}</tr></thead><tbody>{''.join(made)}</tbody></table></div>"
 
 
 def body(name: str) -> str:

@@ -215,14 +215,12 @@ def test_a_remedy_is_chosen_and_rests_as_its_law_says(open_essay):
     page.wait_for_function("steinlab.figures['figure-remedies'].player.run.seen.newton?.m === 20")
 
 
-@pytest.mark.parametrize("file", ["lesson-02", "collapse", "remedy"])
-def test_pages_beside_the_essay_scroll_one_way_on_a_phone_and_axe_finds_nothing_serious(chromium, host, essay, file):
+@pytest.mark.parametrize("file, name", [("lesson-02", "02-2"), ("collapse", "points"), ("remedy", "remedies")])
+def test_pages_beside_the_essay_scroll_one_way_and_axe_finds_nothing_serious(chromium, host, essay, file, name):
     context = chromium.new_context(color_scheme="dark", viewport=PHONE)
     page = context.new_page()
     page.goto(f"{host}/essay/{file}.html")
-    name = page.locator("figure").first.get_attribute("id")
-    page.evaluate(f"document.getElementById('{name}').scrollIntoView()")
-    page.wait_for_function(f"steinlab.figures['{name}']")
+    begin(page, name)
     assert lasting(page) == []
     page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE['width']}")
     context.close()
