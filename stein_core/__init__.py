@@ -37,6 +37,7 @@ from stein_core.contract.registry import (
 from stein_core.contract.spec import Spec, capacity_for, target_of
 from stein_core.contract.target import Target
 from stein_core.contract.types import Forces, Frame, Guide, Method, State
+from stein_core.posterior.advice import Advice, advise, in_short
 from stein_core.posterior.fit import fit
 from stein_core.posterior.fitted import Fit
 from stein_core.runs.cache import collect, compile, stream
@@ -55,6 +56,7 @@ __all__ = [
     "METHODS",
     "OPTIMIZERS",
     "TARGETS",
+    "Advice",
     "Fit",
     "Forces",
     "Frame",
@@ -75,6 +77,7 @@ __all__ = [
     "Truth",
     "UnknownName",
     "Weighed",
+    "advise",
     "cache_folder",
     "capacity_for",
     "collect",
@@ -87,6 +90,7 @@ __all__ = [
     "from_pymc",
     "from_stan",
     "from_rows",
+    "in_short",
     "keep_compiled",
     "stream",
     "target_of",

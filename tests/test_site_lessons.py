@@ -15,7 +15,7 @@ from steinlab.lesson.host import NotebookHost, use_host
 from steinlab.lesson.reading import FIELD, Cell, Lesson, lessons
 from steinlab.notebook import stage
 from steinlab.site.drawings import controls_of, drawings, spread
-from steinlab.site.lessons import CHOSEN, listing, staged, tell
+from steinlab.site.lessons import CHOSEN, listing, page_of, staged
 
 
 def chart(draw, **controls) -> Chart:
@@ -90,7 +90,7 @@ SETUP = "from steinlab.notebook import chart, hidden, stage, start, table\n\nsta
 
 def test_a_lesson_is_told_with_its_stages_tables_and_solutions():
     own = 'stage("target=ring&methods=svgd&kernel.name=imq&steps=7", sliders=("method.alpha",)).servable()'
-    told = tell(
+    page = page_of(
         lesson(
             Cell(False, "# A lesson\n\n**Why?**\n\nSee [the page](?page=notation) and [30](scrub:method.alpha)."),
             Cell(True, SETUP),
@@ -100,17 +100,17 @@ def test_a_lesson_is_told_with_its_stages_tables_and_solutions():
             Cell(True, 'hidden("Solution", "It is so.").servable()', folded=True),
         )
     )
-    figure = told.figures["99-2"]
+    figure = page.figures["99-2"]
     assert (figure.place.key, figure.methods, figure.steps, figure.sliders) == ("ring", ("svgd",), 7, ("method.alpha",))
     kernels = [one.name for one in figure.place.spec("svgd", 2).knobs()["kernel.name"].choices.entries()]
     assert figure.values == {"kernel.name": kernels.index("imq")} and kernels[0] != "imq"  # as programs have it
-    assert told.body.count("<section>") == 2 and "<h1>Why?</h1>" in told.body and "?page=" not in told.body
-    assert 'data-dial="method.alpha"' in told.body and "<td" in told.body and "It is so." in told.body
+    assert page.body.count("<section>") == 2 and "<h1>Why?</h1>" in page.body and "?page=" not in page.body
+    assert 'data-dial="method.alpha"' in page.body and "<td" in page.body and "It is so." in page.body
 
 
 def test_what_goes_wrong_in_a_lesson_ends_the_site():
     with pytest.raises(RuntimeError, match="lesson 99, cell 1: ZeroDivisionError"):
-        tell(lesson(Cell(False, "# A"), Cell(True, "1 / 0")))
+        page_of(lesson(Cell(False, "# A"), Cell(True, "1 / 0")))
     with use_host(NotebookHost(lambda call: None, lesson=True)):
         made = stage("target=banana&methods=smi&guide=full")
     with pytest.raises(ValueError, match="guide=full.*allowed on a site: target, dim, methods, knobs, seed, steps"):

@@ -48,13 +48,14 @@ class Particles(Live):
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.lecture.around += [*self.warnings, *foot]
+        self.lecture.around += [*self.warnings, self.law.text, *foot]
         column = pmui.Column(
             *self.warnings,
             *self.top(),
             self.stage,
             self.transport.row,
             self.read_outs,
+            self.law.text,
             *foot,
             sizing_mode="stretch_width",
             margin=(4, 12),

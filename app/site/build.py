@@ -144,7 +144,7 @@ def build(
         ValueError: an unknown name, or a program that has no translation.
     """
     check(targets, methods)
-    pages = [lessons.tell(lessons.lessons()[key]) for key in taught] if told else []
+    pages = [lessons.page_of(lessons.lessons()[key]) for key in taught] if told else []
     figures = [*essay.FIGURES.values(), *chapters.FIGURES.values()] if told else []
     figures += [figure for one in pages for figure in one.figures.values()]
     places = (*map(Place, targets), *(MANY if told else ()))

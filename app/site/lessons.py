@@ -27,7 +27,7 @@ APP = re.compile(r'<a href="\?page=[^"]*">(.*?)</a>')
 
 
 @dataclass
-class Told:
+class LessonPage:
     """Hold a lesson as a page.
 
     Attributes:
@@ -64,51 +64,51 @@ def file_of(lesson: Lesson) -> str:
     return f"lesson-{lesson.key}.html"
 
 
-def tell(lesson: Lesson) -> Told:
+def page_of(lesson: Lesson) -> LessonPage:
     """Run a lesson and return its page.
 
     Raises:
         RuntimeError: a cell failed.
     """
-    told, names, parts = Told(lesson), {"__name__": "__main__"}, []
+    page, names, parts = LessonPage(lesson), {"__name__": "__main__"}, []
     host = NotebookHost(lambda call: None, lesson=True)
     for idea in ideas_of(lesson):
         cells = range(idea.start, idea.stop)
         runs = any(lesson.cells[i].code and lesson.cells[i].source.startswith("stage(") for i in cells)
-        shown = [part for i in cells for part in cell_html(told, i, runs, names, host)]
+        shown = [part for i in cells for part in cell_html(page, i, runs, names, host)]
         parts.append(f"<section>{''.join(shown)}</section>")
-    told.body = "".join(parts)
-    told.scores = scores_html(keys_of(lesson), f"Your predictions in lesson {int(lesson.key)}")
-    return told
+    page.body = "".join(parts)
+    page.scores = scores_html(keys_of(lesson), f"Your predictions in lesson {int(lesson.key)}")
+    return page
 
 
-def cell_html(told: Told, index: int, runs: bool, names: dict[str, Any], host: NotebookHost) -> Iterator[str]:
+def cell_html(page: LessonPage, index: int, runs: bool, names: dict[str, Any], host: NotebookHost) -> Iterator[str]:
     """Run a cell and yield what it shows, as HTML.
 
     Args:
-        told: the lesson so far; what the cell shows is added to it.
+        page: the lesson so far; what the cell shows is added to it.
         index: the cell.
         runs: whether a stage is near.
         names: what the cells before it have defined.
         host: of their outputs.
     """
-    cell, name = told.lesson.cells[index], f"{told.lesson.key}-{index}"
+    cell, name = page.lesson.cells[index], f"{page.lesson.key}-{index}"
     if not cell.code:
-        text = text_html(told.lesson, index, shown_source(told.lesson, index), live=True, runs=runs)
+        text = text_html(page.lesson, index, shown_source(page.lesson, index), live=True, runs=runs)
         text = APP.sub(r"\1", text)
         yield f'<div class="text"><div class="prose lesson">{text}</div></div>'
         return
     with use_host(host):
         result = run(cell.source, names)
     if result.problem:
-        raise RuntimeError(f"lesson {told.lesson.key}, cell {index}: {result.problem}")
+        raise RuntimeError(f"lesson {page.lesson.key}, cell {index}: {result.problem}")
     made = result.shown
     if isinstance(made, LiveStage):
-        told.figures[name] = staged(made)
-        yield figure_html(name, told.figures[name])
+        page.figures[name] = staged(made)
+        yield figure_html(name, page.figures[name])
     elif isinstance(made, Chart):
         controls = controls_of(made)
-        told.charts[name] = made, controls
+        page.charts[name] = made, controls
         facts = html.escape(json.dumps([control.facts() for control in controls]))
         title = f"<figcaption>{html.escape(made.heading)}</figcaption>" * bool(made.heading)
         yield f'<figure id="figure-{name}" data-drawing="{name}" data-controls="{facts}">{title}</figure>'

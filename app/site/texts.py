@@ -10,7 +10,7 @@ from pathlib import Path
 from bokeh.util.paths import bokehjs_path
 
 from steinlab.site import chapters, essay, lessons
-from steinlab.site.lessons import Told
+from steinlab.site.lessons import LessonPage
 from steinlab.ui.terms import TERMS
 from steinlab.ui.text import HERE as UI
 
@@ -29,7 +29,7 @@ CHAPTERS = {
 LIBRARY = ("bokeh.min.js", "bokeh-mathjax.min.js")
 
 
-def texts(targets: Sequence[str], readable: set[str], taught: Sequence[Told]) -> Iterator[tuple[str, str]]:
+def texts(targets: Sequence[str], readable: set[str], taught: Sequence[LessonPage]) -> Iterator[tuple[str, str]]:
     """Yield (name, content) of each page that is read, and of its scripts.
 
     Args:
