@@ -6,6 +6,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from stein_core import METHODS
+from steinlab.server.loop import soon
+from steinlab.stage.law_line import LawLine
 from steinlab.stage.live_page import KEYS, PRESETS, Live
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.setup import PANELS, Setup
@@ -42,6 +44,7 @@ class Particles(Live):
             **WIDTH,
         )
         self.methods.param.watch(self.chose_methods, "value")
+        self.law = LawLine(soon(pn.state.curdoc))
         super().__init__(shell, query, SideBySide(), (), self.methods)
         self.sidebar = self.choices.groups
         foot = [
@@ -70,6 +73,17 @@ class Particles(Live):
         else:
             self.chosen(methods=tuple(event.new))
 
+    def on_knob(self, name, value):
+        super().on_knob(name, value)
+        if not self.quiet:
+            self.law.turn({name: value})
+
+    def show_news(self, news: dict):
+        super().show_news(news)
+        if "knobs" in news:
+            self.law.turn(news["knobs"])
+
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
+        self.law.show(setup)
         self.methods.param.update(value=list(setup.methods), sx=dots(setup.methods))

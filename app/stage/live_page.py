@@ -21,7 +21,6 @@ from steinlab.stage.choices import Choices
 from steinlab.stage.contract import View
 from steinlab.stage.hand_over import csv_of, runs_of
 from steinlab.stage.kept import kept, key_of
-from steinlab.stage.law_line import LawLine
 from steinlab.stage.lecture import QUIET, SWITCH, Lecture
 from steinlab.stage.replay import replay_page
 from steinlab.stage.session import Session, capacity_of
@@ -99,7 +98,6 @@ class Live:
         self.lecture.stripped += [self.transport.strip, self.tour.strip]
         self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
         self.make_exports()
-        self.law = LawLine(later)
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
         self.warnings = [
             pmui.Alert(
@@ -241,7 +239,6 @@ class Live:
             self.tour.changed()
             self.quietly(self.transport.show, {"knobs": {name: value}})
             self.quietly(self.choices.turn, {name: value})
-            self.law.turn({name: value})
 
     def chosen(self, **fields):
         if not self.quiet:
@@ -297,7 +294,6 @@ class Live:
             self.show_setup(news["setup"])
         if "knobs" in news:
             self.choices.turn(news["knobs"])
-            self.law.turn(news["knobs"])
         self.transport.show(news)
         self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
         if "scene" in news:
@@ -309,4 +305,3 @@ class Live:
     def show_setup(self, setup: Setup):
         """Set the widgets to another Setup."""
         self.choices.show(setup)
-        self.law.show(setup)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stein_core.base.errors import short, unknown
@@ -12,6 +12,7 @@ from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import METHODS, TARGETS
 from stein_core.contract.spec import Spec, target_of, whole_number
 from stein_core.contract.target import Target
+from stein_core.posterior.checks import percent
 
 WANTS = ("sample", "means", "bands")
 ENOUGH = 0.9  # share of the variance, from which on a sample is not called too narrow
@@ -20,7 +21,7 @@ POINTS, GUIDES, DRAWS = 20, 20, 10
 BETAS = (0.5, 1e3)  # with less, the usual step is too large
 MEANS = "Particles at rest have the mean of a normal exactly, whatever their width."
 WIDTHS = "The posterior itself holds the width of each guide, in any dimension."
-NOISE = "Noise keeps the points apart, and the kernel takes less of it away with a small beta."
+NOISE = "Noise keeps the points apart. A smaller beta means more noise."
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Choice:
             f"{_name(self.method, key)} {_text(value)}" for key, value in self.knobs.items() if "particles" not in key
         ]
         said = ", ".join([METHODS[self.method].label, *own, f"{count} {kind}{'s' * (count != 1)}"])
-        law = f"keeps {_percent(self.kept)} of the variance by its law" if math.isfinite(self.kept) else "has no law"
+        law = f"keeps {percent(self.kept)} of the variance by its law" if math.isfinite(self.kept) else "has no law"
         return f"{said}: {law}; {self.gradients:,} gradients a step, {self.steps:,} steps. {self.why}"
 
 
@@ -59,7 +60,7 @@ class Advice:
     """Hold what may be run, the best first."""
 
     dim: int
-    choices: tuple[Choice, ...] = field(default=())
+    choices: tuple[Choice, ...]
 
     @property
     def best(self) -> Choice:
@@ -73,8 +74,8 @@ class Advice:
 def advise(target: Target | Spec | str | int, budget: int = 400_000, want: str = "sample") -> Advice:
     """Say which method to run, with which settings, and how much of the variance it will keep.
 
-    Laws hold on a standard normal; on other posteriors they say what to expect in whitened coordinates. Steps are the
-    share of the budget: a run takes about 2,000 to its rest.
+    Laws hold on a standard normal. On other posteriors they say what to expect in whitened coordinates. A run is given
+    at least 2,000 steps, which bring it about to its rest.
 
     Args:
         target: a Target or Spec, the name of a registered target, or a dimension.
@@ -100,9 +101,7 @@ def advise(target: Target | Spec | str | int, budget: int = 400_000, want: str =
 
 def dim_of(target: Target | Spec | str | int) -> int:
     """Return the number of coordinates of what `advise` takes."""
-    if isinstance(target, Target):
-        return target.dim
-    if isinstance(target, Spec):
+    if isinstance(target, Target | Spec):
         return target.dim
     if isinstance(target, str):
         return target_of(Spec(TARGETS[target].name, method="svgd")).dim
@@ -156,12 +155,12 @@ def in_short(method: str, dim: int, knobs: Mapping[str, Any]) -> str:
     if not math.isfinite(share) or METHODS[method].facts.single:
         return ""
     points = f"{count} points in {dim} dimensions"
-    said = f"{METHODS[method].label}: by the law {points} keep {_percent(share)} of a normal's variance."
+    said = f"{METHODS[method].label}: by the law {points} keep {percent(share)} of a normal's variance."
     if share >= ENOUGH:
         return said
     beta = beta_for(dim, count)
     noise = f", or noisy SVGD with beta {beta:g}" if math.isfinite(beta) else ""
-    return f"{said} For {_percent(ENOUGH)} take SMI{noise}."
+    return f"{said} For {percent(ENOUGH)} take SMI{noise}."
 
 
 def _choices(dim: int, budget: int, want: str) -> list[Choice]:
@@ -186,7 +185,3 @@ def _name(method: str, key: str) -> str:
 
 def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1g} %"
