@@ -69,6 +69,8 @@ def test_controls_are_drawn_at_their_ends_and_at_the_value_that_they_have_first(
     slope, kind = drawn[0]
     assert (slope.values[0], slope.values[slope.start], slope.values[-1]) == (0.0, 0.5, 2.0)
     assert kind.values == ("usual", "wide") and not kind.slider
+    (between,) = controls_of(chart(lambda k: hv.Curve([0, k]), k=(0.3, 2.0, 0.5)))  # its steps are 0.017 long
+    assert between.values[between.start] == 0.5 and between.facts()["texts"][between.start] == "0.5"
     assert spread(5, 2, 7) == [0, 1, 2, 3, 4]
     for start in (0, 1, 17, 99, 100):
         found = spread(101, start, 7)
