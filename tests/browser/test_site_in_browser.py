@@ -270,11 +270,15 @@ def test_what_takes_longer_than_a_frame_is_computed_beside_the_page_with_the_sam
     page.get_by_role("button", name="Step").click()
     page.wait_for_function(f"steinlab.lab.run.clock === {clock + 1} && !steinlab.lab.player.waiting")
     after = locations(page, "smi")
+    page.evaluate("steinlab.lab.run.set('method.alpha', 0.2, false)")  # nobody has looked since
+    page.get_by_role("button", name="Step").click()
+    page.wait_for_function(f"steinlab.lab.run.clock === {clock + 2} && !steinlab.lab.player.waiting")
+    last = locations(page, "smi")
     page.evaluate(
         "steinlab.lab.player.ahead(1); steinlab.lab.player.change(() => steinlab.lab.run.edit({ remove: 0 }))"
     )
     page.wait_for_function("!steinlab.lab.player.waiting")
-    assert page.evaluate("[steinlab.lab.run.clock, steinlab.lab.run.count]") == [clock + 1, 19]  # the edit counts
+    assert page.evaluate("[steinlab.lab.run.clock, steinlab.lab.run.count]") == [clock + 2, 19]  # the edit counts
     page.evaluate("steinlab.patience = Infinity")
     page.get_by_role("button", name="Reset").click()
     page.wait_for_function("steinlab.lab.run.clock === 0 && steinlab.lab.player.helper === null")
@@ -283,6 +287,8 @@ def test_what_takes_longer_than_a_frame_is_computed_beside_the_page_with_the_sam
     np.testing.assert_array_equal(locations(page, "smi"), here)
     page.evaluate("steinlab.lab.run.set('method.alpha', 3); steinlab.lab.run.advance(1)")
     np.testing.assert_array_equal(locations(page, "smi"), after)
+    page.evaluate("steinlab.lab.run.set('method.alpha', 0.2); steinlab.lab.run.advance(1)")
+    np.testing.assert_array_equal(locations(page, "smi"), last)
 
 
 def test_a_helper_that_fails_is_said(open_site):
