@@ -44,8 +44,8 @@ def add_posterior(commands) -> None:
     made.add_argument("model", **shared)
     made.add_argument("--method", default="smi")
     made.add_argument("--particles", type=int)
-    made.add_argument("--guide", help="the method's own by default")
-    made.add_argument("--steps", type=int, default=2000)
+    made.add_argument("--guide", help="by default full normals for SMI up to 30 coordinates, else the method's own")
+    made.add_argument("--steps", type=int, help="of a round; 500 by default, 2,000 for points")
     made.add_argument("--coordinates", default="whitened", help="whitened, scaled or raw")
     made.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, method.alpha=0.1 say")
     made.add_argument("--draws", metavar="FILE.npz", help="where the draws go, by the names of the model's sites")
@@ -72,13 +72,13 @@ def fit_posterior(options) -> int:
     _check_out(options)
     if options.draws:
         check_out(options.draws, "--draws", (".npz",))
-    if options.steps < 4:
+    if options.steps is not None and options.steps < 4:
         raise ValueError(f"--steps = {short(options.steps)} is too small; allowed: 4 or more.")
     knobs = given_knobs(options.set)
     choices_of(options.method, options.particles, options.guide, options.coordinates, knobs, options.seed)
     keep_compiled()
     target = _target(options, best_target)
-    with progress(options, options.steps, "step") as report:
+    with progress(options, options.steps or 0, "step") as report:
         made = fit(
             target,
             method=options.method,
@@ -96,7 +96,13 @@ def fit_posterior(options) -> int:
     return _report(
         options,
         diagnose(weigh(made) if options.weigh else made, reference=reference),
-        {"seconds": made.seconds, "rounds": made.rounds, "particles": len(made.frame.particles), **further},
+        {
+            "seconds": made.seconds,
+            "gradients": made.gradients,
+            "rounds": made.rounds,
+            "particles": len(made.frame.particles),
+            **further,
+        },
     )
 
 

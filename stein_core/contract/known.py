@@ -36,6 +36,7 @@ class Start:
         root: (d, d) R with R R^T a rough covariance, for `precondition`; None if none is known.
         modes: local maxima, the highest first, if a normal fits there.
         note: what is doubtful about `center` and `scale`, in plain sentences, or "".
+        gradients: that the search for it has computed; a second derivative in one direction counts as one.
     """
 
     center: np.ndarray
@@ -44,6 +45,7 @@ class Start:
     root: np.ndarray | None = None
     modes: tuple[Mode, ...] = ()
     note: str = ""
+    gradients: int = 0
 
     @property
     def extent(self) -> tuple[float, float, float, float]:

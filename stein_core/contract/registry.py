@@ -140,6 +140,8 @@ class Registry:
             operands: arrays, the arguments of each branch.
             branch: entry -> function of the operands. By default it is the factory itself.
         """
+        if not isinstance(index, jax.core.Tracer):  # the program has this choice only
+            return branch(self.entries()[int(index)])(*operands)
         return jax.lax.switch(index.astype(jnp.int32), [branch(entry) for entry in self.entries()], *operands)
 
     def entries(self) -> list[Entry]:

@@ -29,6 +29,7 @@ class Problem(NamedTuple):
             and feel no force.
         start_normal: mean and sd (target.dim,) of the normal from which `start` draws; None if it draws from another.
         optimize: step size -> an optax transformation like `optimizer`, for a method that has a second one.
+        paired: whether normals are drawn in pairs, eps and -eps.
     """
 
     target: Target
@@ -45,6 +46,7 @@ class Problem(NamedTuple):
     mask: Array | None = None
     start_normal: tuple[Array, Array] | None = None
     optimize: Callable[[Any], Any] | None = None
+    paired: bool = False
 
     @property
     def d(self):
@@ -62,7 +64,14 @@ class Problem(NamedTuple):
         return eps if self.mask is None else eps * self.mask
 
     def draw(self, key: Array, shape: tuple[int, ...]) -> Array:
-        """Return the normals that draws of the guide take, (*shape, target.dim + guide.noise)."""
+        """Return the normals that draws of the guide take, (*shape, target.dim + guide.noise).
+
+        If they are paired, the second half along the last axis of `shape` is minus the first; of an odd number the last
+        one has no partner.
+        """
+        if self.paired and shape[-1] > 1:
+            half = self._replace(paired=False).draw(key, (*shape[:-1], (shape[-1] + 1) // 2))
+            return jnp.concatenate([half, -half], axis=-2)[..., : shape[-1], :]
         eps = self.normal(key, shape)
         if not self.guide.noise:
             return eps

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,20 +21,21 @@ from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import METHODS, TARGETS
 from stein_core.contract.spec import Spec, capacity_for, target_of, whole_number
 from stein_core.contract.target import KINDS, Target, in_raw, movable, root_of
-from stein_core.contract.types import Frame, State
-from stein_core.posterior.fitted import Fit, draws_of
-from stein_core.runs.cache import compile
-from stein_core.runs.force_left import force_left
-from stein_core.runs.runner import Stepper
+from stein_core.contract.types import State
+from stein_core.posterior.fitted import Fit
+from stein_core.posterior.regression import implied
+from stein_core.posterior.rounds import WIDE, Diverged, Round, Rounds, run_round, spec_of
+from stein_core.runs.force_left import estimates, force_left
 from stein_core.targets.own.decentring import best_target
-from stein_core.targets.own.density import in_precision_of
+from stein_core.targets.own.density import in_precision_of, log_densities
 from stein_core.targets.own.rays import flat_direction, said
 
-STEP_SIZES = (0.1, 0.03, 0.01, 0.003)  # Adam's, in standard deviations; each for a quarter of the steps
+FULL_DIMS = 30  # coordinates, up to which guides of SMI are full normals
 MOST_DIMS = 2000  # coordinates, above which no covariance of them is made
-ROUNDS = 4  # of new coordinates, at most
-LOOKS = 20  # at the metrics, in a round
+MOST_ROUNDS = 4  # at most: of new coordinates, or of more steps
 FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
+JUDGED, JUDGED_EACH = 1000, 20  # draws with which the scores must agree, at least; and for each coordinate
+SHIFTED, OFF = 0.1, 1.1  # an implied shift (in sd) and a ratio of sds from which on a run goes on
 OTHERWISE = "Try a smaller alpha, or other coordinates."
 DEFAULTS = {
     "svgd": {"method.particles": 100, "bandwidth.rule": "median"},
@@ -40,16 +43,12 @@ DEFAULTS = {
 }
 
 
-class Diverged(Exception):
-    """A run has particles that are not finite."""
-
-
 def fit(
     model: Callable | Target | str,
     *arguments,
     method: str = "smi",
     particles: int | None = None,
-    steps: int = 2000,
+    steps: int | None = None,
     coordinates: str = "whitened",
     knobs: Mapping[str, Any] | None = None,
     guide: str | None = None,
@@ -64,7 +63,9 @@ def fit(
     `from_numpyro` says that the mode is no place to start is decentred if that helps, see `decentring.best_target`.
 
     The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
-    other means or spreads than these coordinates say, they are found anew from its draws, at most three times.
+    other means or spreads than these coordinates say, they are found anew from its draws. If its draws are not yet as
+    the scores say, it goes on with more steps, while that helps. There are at most four rounds. A run of points ends
+    when it is at rest.
 
     Compiled programs are kept in the cache folder, see `machine.keep_compiled`, so that the next process compiles less.
 
@@ -73,10 +74,11 @@ def fit(
         arguments, keywords: of the model.
         method: name of a method, for example "smi" or "svgd".
         particles: how many; by default 100 points for SVGD, else 20.
-        steps: of a round. Each quarter has a smaller step size: 0.1, 0.03, 0.01, 0.003 standard deviations.
+        steps: of a round; by default 500 for guides, 2,000 for points. The step size falls from 0.05 (guides) or 0.1
+            standard deviations to 0.01 or 0.003.
         coordinates: "whitened", "scaled" or "raw".
         knobs: further knob values, for example `{"method.alpha": 0.1}`.
-        guide: name of the guide; by default the method's own.
+        guide: name of the guide; by default full normals for SMI in at most 30 coordinates, else the method's own.
         seed: of the run, and of the start that is sought for a model.
         progress: show a bar; or what is called with the steps that are done, and all that are known to come.
         kwargs: further keyword arguments of the model, which may have the names of these settings: {"seed": 3}.
@@ -97,57 +99,48 @@ def fit(
             f"the target has {target.dim} coordinates; coordinates = {short(coordinates)!r} needs their covariance. "
             f"Allowed: at most {MOST_DIMS}, or coordinates = 'raw'."
         )
-    shared = _Shared(
-        method, guide, coordinates, chosen, seed, steps, progress if callable(progress) else _bar(progress)
-    )
+    spec = partial(spec_of, method, _guide(method, guide, target.dim), chosen["method.particles"])
+    chosen = chosen if coordinates == "raw" else WIDE | chosen
+    rounds = Rounds(spec, chosen, seed, steps, progress if callable(progress) else _bar(progress))
     with in_precision_of(target):
         whole = target.start.root is not None or coordinates == "raw"
         known = target if whole else replace(target, start=replace(target.start, root=np.diag(target.start.scale)))
-        for number in range(1, ROUNDS + 1):
-            try:
-                done = _round(shared, known, number)
-            except Diverged as error:
-                along = flat_direction(target)
-                raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
+        run = partial(_run, rounds, target)
+        done, before = run(known, coordinates, None), math.inf
+        for number in range(2, MOST_ROUNDS + 1):
             again, can = _contradicted(done.z) if coordinates != "raw" else (False, False)
-            if not (again and can) or number == ROUNDS or done.log_q is None:
+            if done.log_q is None:
                 break
-            known = _moved(known, coordinates, done.z)
+            if again and can:
+                known, before = _moved(known, coordinates, done.z), math.inf
+                done = run(known, coordinates, None)
+                continue
+            gap = _gap(rounds, known, coordinates, done)
+            if gap <= 1 or gap >= before:
+                break
+            done, before = run(known, coordinates, done.state), gap
+        again = coordinates != "raw" and _contradicted(done.z)[0]
         left = force_left(done.stepper, done.state, done.knobs)
-        shared.tell(number * steps, number * steps)
+        rounds.gradients += estimates(done.stepper) * done.stepper.gradients * (left is not None)
+        rounds.tell(rounds.all, rounds.all)
         draws, log_q = _raw(known, coordinates, done)
         note = target.start.note
         if not jax.config.jax_enable_x64:
             note = f"{note} The target was made in float32, and is fitted in float32.".strip()
-    seconds = time.perf_counter() - began
-    return Fit(target, draws, log_q, done.recipe, done.frame, left, shared.history, number, not again, seconds, note)
-
-
-@dataclass
-class _Shared:
-    """What all rounds of a fit share; stepper has their programs after the first."""
-
-    method: str
-    guide: str | None
-    coordinates: str
-    chosen: dict[str, Any]
-    seed: int
-    steps: int
-    tell: Callable[[int, int], None]
-    history: list[dict[str, Any]] = field(default_factory=list)
-    stepper: Stepper | None = None
-
-
-class _Round(NamedTuple):
-    """What a round has reached: where its run ended, and draws z (n, d) with their log densities."""
-
-    stepper: Stepper
-    recipe: Recipe
-    frame: Frame
-    state: State
-    knobs: Mapping[str, Any]
-    z: np.ndarray
-    log_q: np.ndarray | None
+    return Fit(
+        target,
+        draws,
+        log_q,
+        done.recipe,
+        done.frame,
+        left,
+        rounds.history,
+        rounds.count,
+        consistent=not again,
+        seconds=time.perf_counter() - began,
+        note=note,
+        gradients=rounds.gradients + target.start.gradients,
+    )
 
 
 def choices_of(method, particles, guide, coordinates, knobs, seed) -> dict[str, Any]:
@@ -196,34 +189,39 @@ def _bar(on: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _measured(spec: Spec) -> tuple[str, ...]:
-    """Return the names of the metrics that the history of a fit has."""
-    return ("force", "mixture_elbo") if spec.has_density else ("force",)
+def _guide(method: str, guide: str | None, dim: int) -> str | None:
+    """Return the guide that was asked for, else full normals for SMI if there are few coordinates."""
+    return "full" if guide is None and method == "smi" and dim <= FULL_DIMS else guide
 
 
-def _round(shared: _Shared, known: Target, number: int) -> _Round:
-    """Run one round in the coordinates that `known` says: a quarter of the steps for each step size."""
-    steps, coordinates = shared.steps, shared.coordinates
-    standard = known if coordinates == "raw" else movable(known, coordinates)
-    capacity = capacity_for(shared.chosen["method.particles"])
-    spec = Spec(standard, method=shared.method, guide=shared.guide, draws=20, capacity=capacity)
-    at = [quarter * steps // len(STEP_SIZES) for quarter in range(len(STEP_SIZES))]
-    changes = [(step, "method.step_size", size) for step, size in zip(at, STEP_SIZES)]
-    recipe = Recipe(spec, shared.chosen, shared.seed, tuple(changes))
-    shared.stepper = shared.stepper or compile(spec, measure=_measured(spec))
-    stepper = shared.stepper.sharing(spec)
-    state, now = stepper.reset(recipe.seed, recipe.knobs), dict(recipe.knobs)
-    for begin in range(0, steps, piece := max(1, steps // LOOKS)):
-        while changes and changes[0][0] <= begin:
-            state, now = stepper.change(state, now, *changes.pop(0)[1:])
-        goal = min(begin + piece, steps)
-        state = stepper.advance(state, now, goal - begin)
-        frame = stepper.look(state, now, _measured(spec))
-        shared.history.append({"round": number, "step": goal, "step_size": now["method.step_size"], **frame.metrics})
-        if not frame.finite or int(state.step) < goal:
-            raise Diverged(f"the run diverged at step {int(state.step)}.")
-        shared.tell((number - 1) * steps + goal, number * steps)
-    return _Round(stepper, recipe, frame, state, now, *draws_of(recipe, frame.particles, shared.seed))
+def _run(rounds: Rounds, target: Target, known: Target, coordinates: str, state: State | None) -> Round:
+    """Run a round in the coordinates that `known` says, from a state or anew.
+
+    Raises:
+        ValueError: it diverges; the message says why if that can be told.
+    """
+    try:
+        return run_round(rounds, known if coordinates == "raw" else movable(known, coordinates), state)
+    except Diverged as error:
+        along = flat_direction(target)
+        raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
+
+
+def _gap(rounds: Rounds, known: Target, coordinates: str, done: Round) -> float:
+    """Return how far the draws of a round are from what their scores say: above 1, the run should go on.
+
+    It is the largest implied shift over SHIFTED, or the largest logarithm of an implied ratio of sds over that of OFF.
+    """
+    z = done.z[: max(JUDGED, JUDGED_EACH * known.dim)]
+    scores = log_densities(known, in_raw(known, coordinates, z))[1] @ root_of(known, coordinates)
+    rounds.gradients += len(scores)
+    if len(z) < known.dim + 2:
+        return 0.0  # too few to tell
+    found = implied(z, scores) if np.isfinite(scores).all() else None
+    if found is None:
+        return math.inf
+    ratio, shift = found
+    return float(max(np.abs(shift).max() / SHIFTED, np.abs(np.log(ratio)).max() / math.log(OFF)))
 
 
 def _contradicted(z: np.ndarray) -> tuple[bool, bool]:
@@ -246,7 +244,7 @@ def _moved(known: Target, coordinates: str, z: np.ndarray) -> Target:
     )
 
 
-def _raw(known: Target, coordinates: str, done: _Round) -> tuple[np.ndarray, np.ndarray | None]:
+def _raw(known: Target, coordinates: str, done: Round) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the draws of a round in the target's own coordinates, and their log densities."""
     if coordinates == "raw":
         return done.z, done.log_q

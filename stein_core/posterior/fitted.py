@@ -35,11 +35,12 @@ class Fit:
         recipe: of the last round. Its target is the posterior in standardised coordinates z.
         frame: where it ended, in z; None if only its particles are known.
         rest: the force that is left, see `runs.force_left`; None if that says nothing.
-        history: round, step, step size and metrics of each look.
-        rounds: how often coordinates were found.
+        history: round, step, step size and root mean square force of each look.
+        rounds: how many runs, in other coordinates or one after the other.
         consistent: whether the fit found the means and spreads that the last coordinates say.
         seconds: that it took.
         note: what is doubtful or special about target and fit, or "".
+        gradients: of the log density that were computed: for the start, the rounds, and to judge them.
     """
 
     target: Target
@@ -53,6 +54,7 @@ class Fit:
     consistent: bool = True
     seconds: float = 0.0
     note: str = ""
+    gradients: int = 0
 
     def __repr__(self) -> str:
         of, method = self.target.name or self.target, METHODS[self.recipe.spec.method].label

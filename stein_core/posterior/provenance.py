@@ -77,4 +77,6 @@ def _of_run(made: Fit) -> dict[str, Any]:
     }
     if made.history:
         facts |= {"steps": made.history[-1]["step"], "rounds": made.rounds}
+    if made.gradients:
+        facts["gradients"] = made.gradients
     return facts | {"seconds": round(made.seconds, 1)} if made.seconds else facts

@@ -91,4 +91,4 @@ def _advice(headline: str, findings: Mapping[str, Finding], made: Fit | None) ->
         return "The run still moves: take more steps."
     if METHODS[made.recipe.spec.method].facts.single:
         return "Try SMI."
-    return "Try more particles." if made.recipe.spec.has_density else "Try SMI, or more particles."
+    return "Try NUTS, or more particles." if made.recipe.spec.has_density else "Try SMI, or more particles."

@@ -40,7 +40,7 @@ def guide_of(spec: Spec, knobs: Mapping[str, Any], mask=None) -> Guide:
 
 
 def problem_of(
-    spec: Spec, knobs: Mapping[str, Any], data: Any = None, target: Target | None = None, mask=None
+    spec: Spec, knobs: Mapping[str, Any], data: Any = None, target: Target | None = None, mask=None, paired=False
 ) -> Problem:
     """Return the problem of a spec and traced knobs.
 
@@ -50,7 +50,7 @@ def problem_of(
         data: of the target, if they are an argument of a program; None: those on the device.
         target: what a target without knobs and data was when the program was made, or one with a mask; None: what it is
             now.
-        mask: see `problem.Problem`.
+        mask, paired: see `problem.Problem`.
     """
     entry = TARGETS[spec.target]
     if target is None or (mask is None and (entry.knobs or entry.facts.data)):
@@ -82,6 +82,7 @@ def problem_of(
         mask=mask,
         start_normal=None if target.start.draw else (center + scale * shift[0], knobs["init.spread"] * scale),
         optimize=OPTIMIZERS[spec.optimizer].make,
+        paired=paired,
     )
 
 

@@ -29,13 +29,13 @@ def force_left(stepper: Stepper, state: State, knobs: Mapping[str, Any]) -> floa
     Returns:
         The share; None for a sampler, for a method whose moves are random, and for points without repulsion.
     """
-    spec, facts = stepper.spec, METHODS[stepper.spec.method].facts
+    facts = METHODS[stepper.spec.method].facts
     if facts.sampler or (facts.noisy and facts.noisy(knobs)):
         return None
-    noisy = spec.has_density or stepper.target.minibatch is not None
+    noisy = estimates(stepper) > 1
     frames = [
         stepper.look(state._replace(key=jax.random.PRNGKey(number)), knobs, False)
-        for number in range(ESTIMATES if noisy else 1)
+        for number in range(estimates(stepper))
     ]
     attract, force = (np.array(each) for each in zip(*((f.attract, f.attract + f.repulse) for f in frames)))
     scale = np.mean(attract**2)
@@ -43,3 +43,8 @@ def force_left(stepper: Stepper, state: State, knobs: Mapping[str, Any]) -> floa
         return None
     noise = force.var(axis=0, ddof=1) / len(force) if noisy else 0.0
     return float(np.sqrt(max(np.mean(force.mean(axis=0) ** 2 - noise), 0.0) / scale))
+
+
+def estimates(stepper: Stepper) -> int:
+    """Return how many estimates of the force are made: many of a noisy one, else one."""
+    return ESTIMATES if stepper.spec.has_density or stepper.target.minibatch is not None else 1

@@ -6,6 +6,7 @@ import html
 import json
 from functools import lru_cache
 
+from steinlab.pages.posterior.costs import costs
 from steinlab.server.folders import ASSETS
 
 CSS = """
@@ -14,6 +15,9 @@ CSS = """
 .prose :is(th, td):is(:first-child, :nth-child(2)) { text-align: left; }
 .prose .missed td { background: var(--mui-palette-mark-main); }
 .prose .scroll { overflow-x: auto; }
+.costs { width: 100%; max-width: 720px; min-width: 420px; }
+.costs text { font-size: 12px; fill: var(--mui-palette-text-primary); }
+.costs .grid { stroke: var(--mui-palette-divider); }
 """
 SAID = {True: "right", False: "wrong", None: "open"}
 
@@ -58,6 +62,7 @@ def tables() -> str:
     )
     return (
         f"<details><summary>How the defaults and the verdict do on posteriors of posteriordb</summary><p>{said}</p>"
+        f"{costs()}"
         f"<div class=scroll><table><tr>{head}</tr>{body}</table></div>"
         f"<p>{html.escape(measured['about'])} <code>python -m stein_core bench posteriors</code> repeats it.</p>"
         "</details>"

@@ -20,8 +20,8 @@ DIFFERS = (
     "No paper has this table. The truth is posteriordb's reference draws, so a perfect row has mean error 0 and sd "
     "ratios of 1.",
     "`mean error` is the largest over the parameters, in reference sds; `least sd` and `most sd` are ratios.",
-    "Gradients are of one theta each: SMI has 20 guides with 20 draws a step, SVGD 100 points, NUTS 4 chains.",
-    "The gradients that look for the start of a fit, and for Laplace's mode, are not counted.",
+    "Gradients are of one theta each: SMI has 20 guides with 2 draws a step, SVGD 100 points, NUTS 4 chains.",
+    "Those that look for the start of a fit, or of Laplace's mode, and those that judge a fit are counted too.",
     "On eight schools 4 of SVGD's 100 points end with a tau above 100. They spoil its mean and sd; the means of all "
     "other parameters are within 0.3 sd.",
 )
@@ -36,15 +36,14 @@ def run(cell: Cell) -> dict[str, float]:
     gradients: list[int] = []
     if cell.column in FITS:
         made = fit(target, method=FITS[cell.column], seed=cell.seed, progress=False)
-        draws, spec = made.draws, made.recipe.spec
-        many = 1 if cell.column == "VI" else len(made.frame.particles)
-        gradients = [made.rounds * made.frame.step * many * (spec.draws if spec.has_density else 1)]
+        draws, gradients = made.draws, [made.gradients]
     elif cell.column == "NUTS":
         draws = nuts(target, cell.seed, gradients=gradients).reshape(-1, target.dim)
+        gradients[0] += target.start.gradients
     else:
         z = np.random.default_rng(cell.seed).normal(size=(4000, target.dim))
         root = np.diag(target.start.scale) if target.start.root is None else np.asarray(target.start.root)
-        draws = np.asarray(target.start.center) + z @ root.T
+        draws, gradients = np.asarray(target.start.center) + z @ root.T, [target.start.gradients]
     with jax.enable_x64():
         found = reference.columns(target.constrain(np.asarray(draws)))
     errors = np.abs(found.mean(axis=0) - reference.mean) / reference.sd

@@ -54,6 +54,8 @@ def best_target(model: Callable, *args, seed: int = 0, kwargs: dict | None = Non
         with warnings.catch_warnings(record=True) as further:
             warnings.simplefilter("always")
             decentred = from_numpyro(other, *args, seed=seed, kwargs=kwargs)
+        both = found.start.gradients + decentred.start.gradients
+        found, decentred = (replace(each, start=replace(each.start, gradients=both)) for each in (found, decentred))
         if disagreement(decentred, seed) < BETTER * disagreement(found, seed):
             each = ", ".join(names)
             said = f"The width of {each} depends on other sites. So (site - loc) / scale is fitted instead of {each}."

@@ -13,6 +13,7 @@ FAR = (1e3, 1e6)  # scales from the center, at which the density is compared wit
 WEAKEST = 3  # directions of the smallest scores, beside the coordinates
 LARGEST = 400  # coordinates, above which no ray is tried
 TRIED = 4  # scores for each coordinate, if none are known
+LOST = 1e6  # by which a log density that is higher far away says that the center is no place to look from
 NAMED = 3  # coordinates of a direction that are named
 SMALL = 0.3  # of the largest loading: smaller ones are not named
 
@@ -55,9 +56,12 @@ def flat_direction(target: Target, scores: np.ndarray | None = None) -> str:
         at = jnp.asarray(center + scale * places, float)
         found = jax.jit(lambda rows: jax.lax.map(target.log_density, rows, batch_size=50))(at)
     found = np.asarray(found, float)
+    if np.nanmax(found) - found[0] > LOST:
+        return ""
     with np.errstate(invalid="ignore"):
-        falls = found[0] - found[1:].reshape(len(FAR), -1)
-    flat = (falls < np.log(FAR)[:, None]).all(axis=0)  # False for NaN
+        near, far = found[1:].reshape(len(FAR), -1)
+        falls = np.stack([found[0] - near, found[0] - far, near - far])  # the center may be a poor place
+    flat = (falls < np.log([*FAR, FAR[1] / FAR[0]])[:, None]).all(axis=0)  # False for NaN
     return in_words(both[np.argmax(flat)], target.coordinates) if flat.any() else ""
 
 

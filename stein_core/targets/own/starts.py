@@ -19,6 +19,7 @@ TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES 
 MOST = 2000  # coordinates
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
 WARMUP = SAMPLES = 400  # steps of NUTS
+ENOUGH = 20  # draws of NUTS for each coordinate, above which their covariance is taken as it is
 REJECTED = 1e100  # value of a point without a finite density: SciPy's line search cannot take infinity
 
 
@@ -45,8 +46,11 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
         )
     compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
 
+    spent = [0]
+
     @resting
     def evaluate(theta):
+        spent[0] += 1
         value, slope = compiled(jnp.asarray(theta, drawn.dtype))
         value, slope = float(value), np.asarray(slope, float)
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (REJECTED, np.zeros(dim))
@@ -58,25 +62,27 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
             f"the log density or its gradient is not finite at any of {len(points)} points: draws of the prior, and of "
             "uniform numbers in (-2, 2) for each unconstrained coordinate. Check the data and the priors."
         )
-    curvature = _hessian(log_density, jnp.asarray(starts[0], drawn.dtype))
+    curvature = _hessian(log_density, jnp.asarray(starts[0], drawn.dtype), spent)
     found = [_descend(evaluate, curvature, theta) for theta in starts]
     modes = [mode for mode in found if mode.root is not None]
     best = min(modes, key=lambda mode: mode.value, default=None)
     if best and _spread_of_weights(evaluate, best, rng) <= np.sqrt(dim):
-        return Start(best.theta, np.linalg.norm(best.root, axis=1), root=best.root, modes=_shares(modes))
+        sds = np.linalg.norm(best.root, axis=1)
+        return Start(best.theta, sds, root=best.root, modes=_shares(modes), gradients=spent[0])
     why = (
         "the normal approximation there is far from the density"
         if best
         else "the density has no bound, or no curvature where it is highest"
     )
     lowest = min(starts, key=lambda theta: evaluate(theta)[0])  # of the negative log density
-    center, scale, root = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
+    center, scale, root, steps = _nuts(log_density, jnp.asarray(lowest, drawn.dtype), seed)
     return Start(
         center,
         scale,
         root=root,
         note=f"The mode is no place to start: {why}. Particles start around the mean of a short run of NUTS instead "
         f"(one chain, {WARMUP} + {SAMPLES} steps), with its standard deviations; both are rough.",
+        gradients=spent[0] + steps,
     )
 
 
@@ -94,16 +100,21 @@ class _Found(NamedTuple):
     root: np.ndarray | None
 
 
-def _hessian(log_density, theta):
+def _hessian(log_density, theta, spent):
     """Return the compiled Hessian of -log_density. Without a forward mode, as for an ODE, it is reverse over
-    reverse."""
+    reverse. Its cost is added to spent[0]."""
     slope = jax.grad(lambda theta: -log_density(theta))
     try:
         compiled = jax.jit(jax.jacfwd(slope))
         compiled(theta)
     except TypeError:
         compiled = jax.jit(jax.jacrev(slope))
-    return lambda at: np.asarray(compiled(jnp.asarray(at, theta.dtype)), float)
+
+    def hessian(at):
+        spent[0] += len(theta)
+        return np.asarray(compiled(jnp.asarray(at, theta.dtype)), float)
+
+    return hessian
 
 
 def _descend(evaluate, hessian, theta) -> _Found:
@@ -150,15 +161,60 @@ def _spread_of_weights(evaluate, mode, rng) -> float:
 
 
 def _nuts(log_density, theta, seed):
-    """Return mean, standard deviations and a root of the covariance of a short run; 1 for a coordinate that never
-    moved."""
+    """Return center, standard deviations and root of a short run, and the gradients that it took.
+
+    If the draws are few, the scores say more of the covariance than the draws: see `matched`. A coordinate that never
+    moved has standard deviation 1.
+    """
     kernel = NUTS(potential_fn=lambda theta: -log_density(theta), target_accept_prob=0.9, max_tree_depth=7)
     sampler = MCMC(kernel, num_warmup=WARMUP, num_samples=SAMPLES, progress_bar=False)
-    sampler.run(jax.random.key(seed), init_params=theta)
+    key = jax.random.key(seed)
+    sampler.warmup(key, init_params=theta, collect_warmup=True, extra_fields=("num_steps",))
+    steps = int(np.sum(sampler.get_extra_fields()["num_steps"]))
+    sampler.run(sampler.post_warmup_state.rng_key, extra_fields=("num_steps",))
+    steps += int(np.sum(sampler.get_extra_fields()["num_steps"]))
     draws = np.asarray(sampler.get_samples(), float)
     scale = draws.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    standard = (draws - draws.mean(axis=0)) / scale
-    correlation = standard.T @ standard / len(draws)
-    np.fill_diagonal(correlation, 1.0 + 1e-6)
-    return draws.mean(axis=0), scale, scale[:, None] * np.linalg.cholesky(correlation)
+    found = None
+    if len(draws) < ENOUGH * len(theta):
+        steps += len(draws)
+        scores = jax.jit(jax.vmap(jax.grad(log_density)))(jnp.asarray(draws, theta.dtype))
+        found = matched(draws, np.asarray(scores, float))
+    if found is None:
+        standard = (draws - draws.mean(axis=0)) / scale
+        correlation = standard.T @ standard / len(draws)
+        np.fill_diagonal(correlation, 1.0 + 1e-6)
+        found = draws.mean(axis=0), scale[:, None] * np.linalg.cholesky(correlation)
+    return found[0], scale, found[1], steps
+
+
+def matched(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return mean (d,) and root R (d, d) of the normal whose scores agree best with these, in Fisher divergence.
+
+    Its covariance is the M with M cov(scores) M = cov(draws). For a normal posterior both are exact, even if the draws
+    have another covariance or mean.
+
+    Source: Cai et al. 2024, "Batch and match", whose fixed point it is; Seyboldt et al. 2025 use it in NUTS.
+
+    Args:
+        draws, scores: (n, d).
+
+    Returns:
+        None if draws or scores do not span all coordinates, or a score is not finite.
+    """
+    n, d = draws.shape
+    unit = draws.std(axis=0)
+    if n < 2 * d or not (unit > 0).all() or not np.isfinite(scores).all():
+        return None
+    places = np.cov(((draws - draws.mean(axis=0)) / unit).T).reshape(d, d)
+    slopes = np.cov((scores * unit).T).reshape(d, d)
+    values, vectors = np.linalg.eigh(slopes)
+    if values[0] <= 1e-10 * values[-1]:
+        return None
+    half, back = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
+    values, vectors = np.linalg.eigh(half @ places @ half)
+    if values[0] <= 1e-10 * values[-1]:
+        return None
+    root = unit[:, None] * (back @ vectors * values**0.25)
+    return draws.mean(axis=0) + root @ (root.T @ scores.mean(axis=0)), root
