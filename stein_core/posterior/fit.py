@@ -27,7 +27,7 @@ from stein_core.posterior.regression import implied
 from stein_core.posterior.rounds import WIDE, Diverged, Round, Rounds, run_round, spec_of
 from stein_core.runs.force_left import estimates, force_left
 from stein_core.targets.own.decentring import best_target
-from stein_core.targets.own.density import in_precision_of, log_densities
+from stein_core.targets.own.density import in_precision_of
 from stein_core.targets.own.rays import flat_direction, said
 
 FULL_DIMS = 30  # coordinates, up to which guides of SMI are full normals
@@ -115,7 +115,7 @@ def fit(
                 known, before = _moved(known, coordinates, done.z), math.inf
                 done = run(known, coordinates, None)
                 continue
-            gap = _gap(rounds, known, coordinates, done)
+            gap = _gap(rounds, done)
             if gap <= 1 or gap >= before:
                 break
             done, before = run(known, coordinates, done.state), gap
@@ -207,15 +207,14 @@ def _run(rounds: Rounds, target: Target, known: Target, coordinates: str, state:
         raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
 
 
-def _gap(rounds: Rounds, known: Target, coordinates: str, done: Round) -> float:
+def _gap(rounds: Rounds, done: Round) -> float:
     """Return how far the draws of a round are from what their scores say: above 1, the run should go on.
 
     It is the largest implied shift over SHIFTED, or the largest logarithm of an implied ratio of sds over that of OFF.
     """
-    z = done.z[: max(JUDGED, JUDGED_EACH * known.dim)]
-    scores = log_densities(known, in_raw(known, coordinates, z))[1] @ root_of(known, coordinates)
-    rounds.gradients += len(scores)
-    if len(z) < known.dim + 2:
+    z = done.z[: max(JUDGED, JUDGED_EACH * done.z.shape[1])]
+    scores = rounds.scores(done.recipe.spec.target, z)
+    if len(z) < z.shape[1] + 2:
         return 0.0  # too few to tell
     found = implied(z, scores) if np.isfinite(scores).all() else None
     if found is None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stein_core.contract.recipe import Recipe
@@ -46,6 +48,7 @@ class Rounds:
         done, all: steps that are done, and all that are known to come.
         count: of the rounds.
         gradients: that were spent.
+        scorer: the program of `scores`, after the first round.
     """
 
     spec: Callable[[Target], Spec]
@@ -59,6 +62,18 @@ class Rounds:
     all: int = 0
     count: int = 0
     gradients: int = 0
+    scorer: Callable | None = None
+
+    def scores(self, target: Target, z: np.ndarray) -> np.ndarray:
+        """Return the scores (n, d) of draws z (n, d) of a round, whose target this is: one program for all rounds."""
+        self.gradients += len(z)
+
+        def slope(rows, data):
+            density = (target if data is None else target.remake(data)).log_density
+            return jax.lax.map(jax.grad(density), rows, batch_size=500)
+
+        self.scorer = self.scorer or jax.jit(slope)
+        return np.asarray(self.scorer(jnp.asarray(z), target.data), float)
 
 
 class Round(NamedTuple):
