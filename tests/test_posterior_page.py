@@ -16,6 +16,7 @@ from stein_core import Recipe, Spec
 from stein_core.posterior import weigh
 from stein_core.posterior.weighing import MOST
 from steinlab.pages.posterior.choice import WAYS
+from steinlab.pages.posterior.costs import costs
 from steinlab.pages.posterior.page import PosteriorPage
 from steinlab.pages.posterior.tables import tables
 from steinlab.server.folders import ASSETS
@@ -217,3 +218,11 @@ def test_a_link_names_what_is_wrong_and_keeps_the_rest():
     with set_curdoc(Document()):
         page = PosteriorPage(SimpleNamespace(frame=Frame()), {"posterior": "gausian", "way": "vi"})
     assert page.error.visible and "did you mean &#x27;gaussian&#x27;" in page.error.object and page.way.value == "vi"
+
+
+def test_the_picture_of_costs_says_what_its_rows_say_and_has_a_mark_for_each():
+    rows = json.loads((ASSETS / "tables_posteriordb.json").read_text(encoding="utf-8"))["rows"]
+    assert len({row["row"] for row in rows}) == 12
+    smi = sorted(row["numbers"]["gradients"] for row in rows if row["column"] == "SMI")
+    assert smi[-1] < 80_000  # a tenth of 20 guides with 20 draws and 2,000 steps
+    assert f"{(smi[5] + smi[6]) / 2:,.0f} gradients" in costs() and costs().count("<title>") == len(rows)

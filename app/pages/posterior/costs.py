@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from functools import lru_cache
 
 from steinlab.server.folders import ASSETS
@@ -66,13 +67,12 @@ def sentence(rows) -> str:
     """Return what the picture shows, in one or two sentences."""
 
     def median(column, metric):
-        values = sorted(row["numbers"][metric] for row in rows if row["column"] == column)
-        return values[len(values) // 2]
+        return statistics.median(row["numbers"][metric] for row in rows if row["column"] == column)
 
     names = {row["row"] for row in rows}
     smi, nuts = (f"{median(name, 'gradients'):,.0f}" for name in ("SMI", "NUTS"))
     return (
-        f"On {len(names)} posteriors the default fit takes {smi} gradients in the middle, the search for its start "
+        f"On {len(names)} posteriors the default fit takes {smi} gradients (median), the search for its start "
         f"among them, and its worst mean is {median('SMI', 'mean error'):.3f} sd off. Four chains of NUTS take {nuts}, "
         f"and are {median('NUTS', 'mean error'):.3f} sd off. Each mark is one posterior."
     )
