@@ -1,0 +1,107 @@
+"""NumPyro models as simulators: truths from the prior, data from the truths, and a density that takes any data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+from numpyro.infer.util import constrain_fn, potential_energy
+
+from stein_core.targets.own.numpyro_models import _flat, _sites, _unconstrained, one_at_a_time
+from stein_core.targets.own.recorded import Recorded
+
+
+class Simulator:
+    """A model whose observed arguments are replaced by simulated ones.
+
+    Args:
+        model: a callable of NumPyro statements.
+        arguments, keywords: of the model, with data of the right shape; what an observed site reads is replaced.
+
+    Attributes:
+        dim: number of coordinates of theta.
+        data: the data that were given.
+        names: of the scalar values that `values` returns.
+
+    Raises:
+        ValueError: a model that `from_numpyro` refuses; no observed site; one that reads no argument as it is.
+    """
+
+    def __init__(self, model: Callable, arguments: tuple, keywords: Mapping[str, Any]):
+        self.model, self.given = model, (arguments, dict(keywords))
+        with one_at_a_time:
+            self.example, self.sites = _sites(model, *self.given)
+            self.places, self.observed = self._places()
+            leaves = jax.tree.leaves(self.given)
+            self.data = [jnp.asarray(leaves[place]) for place in self.places]
+            self.density = Recorded(self._density, (self.example, self.data))
+            self.values = Recorded(self._values, self.example)
+            self._simulate = Recorded(self._drawn, jax.random.key_data(jax.random.key(0)))
+            self.prior = Recorded(self._prior, jax.random.key_data(jax.random.key(0)))
+        self.dim = self.example.shape[0]
+        shapes = jax.eval_shape(self._values_by_site, self.example)
+        self.names = tuple(
+            f"{name}{list(i) if i else ''}" for name, one in shapes.items() for i in np.ndindex(*one.shape)
+        )
+
+    def _with(self, data):
+        leaves, tree = jax.tree.flatten(self.given)
+        for place, value in zip(self.places, data):
+            leaves[place] = value
+        return jax.tree.unflatten(tree, leaves)
+
+    def _density(self, both):
+        theta, data = both
+        return -potential_energy(self.model, *self._with(data), self.sites.unflatten(theta))
+
+    def _values_by_site(self, theta):
+        found = constrain_fn(self.model, *self.given, self.sites.unflatten(theta))
+        return {name: found[name] for name in self.sites.shapes}
+
+    def _values(self, theta):
+        return _flat(self._values_by_site(theta))
+
+    def _traced(self, words):
+        free = handlers.seed(handlers.uncondition(self.model), jax.random.wrap_key_data(words))
+        return handlers.trace(free).get_trace(*self.given[0], **self.given[1])
+
+    def _drawn(self, words):
+        trace = self._traced(words)
+        truths = _flat({name: jnp.asarray(trace[name]["value"]) for name in self.sites.shapes})
+        return truths, [trace[name]["value"] for name in self.observed]
+
+    def _prior(self, words):
+        trace = self._traced(words)
+        return _flat(_unconstrained({name: trace[name] for name in self.sites.shapes}))
+
+    def _places(self) -> tuple[list[int], list[str]]:
+        """Return which leaves of the arguments are data, and the observed sites that read them."""
+        trace = handlers.trace(handlers.seed(self.model, jax.random.key(0))).get_trace(*self.given[0], **self.given[1])
+        seen = {name: site["value"] for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
+        if not seen:
+            raise ValueError("the model has no observed site; allowed: a model of data, which are its arguments.")
+        leaves, places = jax.tree.leaves(self.given), []
+        for name, value in seen.items():
+            place = next((i for i, leaf in enumerate(leaves) if leaf is value), None)
+            if place is None:
+                raise ValueError(
+                    f"site {name!r} reads no argument of the model as it is, so simulated data cannot take its place; "
+                    "allowed: obs=y, with the argument y."
+                )
+            places.append(place)
+        return places, list(seen)
+
+    def simulate(self, seed: int, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return n truths (n, values) from the prior, and the data of each: a list of arrays (n, ...)."""
+        words = jax.random.key_data(jax.random.split(jax.random.key(seed), n))
+        truths, data = jax.jit(jax.vmap(self._simulate))(words)
+        return np.asarray(truths), [np.asarray(each) for each in data]
+
+    def starts(self, seed: int, n: int) -> np.ndarray:
+        """Return n draws (n, d) of theta from the prior."""
+        words = jax.random.key_data(jax.random.split(jax.random.key(seed), n))
+        return np.asarray(jax.jit(jax.vmap(self.prior))(words))

@@ -1,0 +1,155 @@
+"""Calibration over simulated data sets: ranks, their bands and sentences, and methods that are right or wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy.stats import kstest, norm
+
+from stein_core.posterior.calibration import calibrate
+from stein_core.posterior.many import DRAWS
+from stein_core.posterior.ranks import band, curve, named, places
+from stein_core.posterior.simulating import Simulator
+
+X = np.random.default_rng(0).normal(size=(12, 2))
+
+
+def linear(x, y=None):
+    slopes = numpyro.sample("slopes", dist.Normal(0, 1).expand([2]).to_event(1))
+    numpyro.sample("y", dist.Normal(x @ slopes, 0.5), obs=y)
+
+
+def ranks_of(width: float, shift: float, n: int = 400, most: int = 99, seed: int = 1) -> np.ndarray:
+    """Ranks of truths N(0, 1) among draws N(shift, width^2), in closed form: binomial of their distribution."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n)
+    return (shift + width * rng.normal(size=(n, most)) < truth[:, None]).sum(axis=1)
+
+
+@pytest.mark.parametrize("width, shift, kind, near", [
+    (1.0, 0.0, "calibrated", 1.0),
+    (0.7, 0.0, "too narrow", 0.7),
+    (1.4, 0.0, "too wide", 1.4),
+    (1.0, 0.5, "shifted", 1.0),
+])  # fmt: skip
+def test_ranks_say_what_is_wrong_and_by_how_much(width, shift, kind, near):
+    found = named(ranks_of(width, shift, seed=3), 99)
+    assert found.kind == kind and found.width == pytest.approx(near, rel=0.12) and not found.bound
+    assert found.shift == pytest.approx(-shift / width, abs=0.15)
+    if kind != "calibrated":
+        assert found.sentence.lower().startswith(kind)
+
+
+def test_of_very_narrow_draws_the_width_is_a_bound():
+    found = named(ranks_of(0.05, 0.0), 99)
+    assert found.kind == "too narrow" and found.bound and found.width > 0.05 and "at most" in found.sentence
+
+
+def test_a_shift_and_a_width_are_both_said():
+    assert named(ranks_of(0.5, 1.0), 99).sentence.count(":") == 2
+
+
+def test_one_curve_in_twenty_leaves_its_band():
+    """Of 1,000 exact procedures about 50 must leave it: 4 sds of a binomial are 28."""
+    out = sum(named(np.random.default_rng(k).integers(0, 100, 200), 99).kind != "calibrated" for k in range(1000))
+    assert 22 < out < 78
+    few, many = band(200), band(200, 10)
+    assert (many.low <= few.low).all() and (many.high >= few.high).all() and (many.high > few.high).any()
+    pointwise = band(200, chance=1.0)
+    assert np.mean(few.high - few.low) > np.mean(pointwise.high - pointwise.low)
+
+
+def test_places_of_uniform_ranks_are_uniform():
+    u = places(np.random.default_rng(0).integers(0, 21, 4000), 20)
+    assert kstest(u, "uniform").pvalue > 0.01 and 0 < u.min() and u.max() < 1
+    np.testing.assert_allclose(curve(np.array([0.1, 0.2, 0.9]), np.array([0.15, 0.5, 0.95])), [1 / 3, 2 / 3, 1])
+
+
+def test_a_simulator_draws_data_from_the_truths_and_its_density_takes_them():
+    made = Simulator(linear, (X,), {"y": np.zeros(12)})
+    truths, (y,) = made.simulate(0, 2000)
+    assert made.names == ("slopes[0]", "slopes[1]") and truths.shape == (2000, 2) and y.shape == (2000, 12)
+    assert np.std(y - truths @ X.T) == pytest.approx(0.5, rel=0.02) and truths.std() == pytest.approx(1, rel=0.04)
+    theta = np.array([0.3, -0.2])
+    gaps = [float(made.density((theta, [y[k]])) - made.density((0 * theta, [y[k]]))) for k in range(3)]
+    wanted = [-0.5 * (theta @ theta) - 2 * np.sum((y[k] - X @ theta) ** 2) + 2 * np.sum(y[k] ** 2) for k in range(3)]
+    np.testing.assert_allclose(gaps, wanted, rtol=1e-4)
+
+
+def exact(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the slopes."""
+    covariance = np.linalg.inv(np.eye(2) + X.T @ X / 0.25)
+    return covariance @ X.T @ y / 0.25, covariance
+
+
+def test_laplace_is_exact_on_a_linear_model_and_its_ranks_are_those_of_the_closed_form():
+    found = calibrate(linear, X, y=np.zeros(12), method="laplace", n=60, progress=False)
+    assert found.ok and found.failed == 0 and "calibrated on 60 data sets" in found.verdict
+    with jax.enable_x64():  # as `calibrate` does: other precisions have other draws
+        truths, (y,) = Simulator(linear, (X,), {"y": np.zeros(12)}).simulate(0, 60)
+    means, covariance = np.stack([exact(one)[0] for one in y]), exact(y[0])[1]
+    shares = norm.cdf((truths - means) / np.sqrt(np.diag(covariance)))
+    assert np.abs(found.ranks / DRAWS - shares).max() < 0.2  # 4 sds of a share of 100 draws
+
+
+@pytest.mark.long
+def test_svgd_is_too_narrow_smi_and_nuts_are_right():
+    ten = np.random.default_rng(1).normal(size=(30, 10))
+
+    def wide(x, y=None):
+        slopes = numpyro.sample("slopes", dist.Normal(0, 1).expand([10]).to_event(1))
+        numpyro.sample("y", dist.Normal(x @ slopes, 1.0), obs=y)
+
+    usual = {"n": 50, "progress": False, "y": np.zeros(30)}
+    svgd = calibrate(wide, ten, method="svgd", particles=10, knobs={"bandwidth.rule": "median_log"}, **usual)
+    assert not svgd.ok and all(one.kind == "too narrow" for one in svgd.findings.values())
+    assert "SVGD is not calibrated for 10 of 10 parameters" in svgd.verdict
+    assert calibrate(linear, X, method="smi", **{**usual, "y": np.zeros(12)}).ok
+    assert calibrate(linear, X, method="nuts", **{**usual, "y": np.zeros(12)}).ok
+
+
+def test_a_run_goes_on_where_it_was_ended(tmp_path):
+    file, told = tmp_path / "ranks.npz", []
+
+    def stop(done, total):
+        told.append((done, total))
+        if done == 50:
+            raise KeyboardInterrupt
+
+    usual = {"method": "laplace", "n": 70, "store": file, "y": np.zeros(12)}
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(linear, X, progress=stop, **usual)
+    found = calibrate(linear, X, progress=lambda *at: told.append(at), **usual)
+    assert told == [(50, 70), (70, 70)] and len(found.ranks) == 70
+    whole = calibrate(linear, X, progress=False, **{**usual, "store": None})
+    np.testing.assert_array_equal(found.ranks, whole.ranks)
+    with pytest.raises(ValueError, match="is of another call"):
+        calibrate(linear, X, seed=1, progress=False, **usual)
+    assert found.to_csv().splitlines()[0] == "slopes[0],slopes[1]" and len(found.to_csv().splitlines()) == 71
+
+
+def test_a_fit_that_is_not_finite_is_counted(tmp_path):
+    def broken(x, y=None):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(jnp.where(slope > 1, jnp.nan, slope) * x, 1.0), obs=y)
+
+    found = calibrate(broken, np.ones(4), y=np.zeros(4), method="laplace", n=40, progress=False)
+    assert found.failed and not found.ok and "fits are not finite" in found.verdict
+
+
+def unseen(x, y=None):
+    numpyro.sample("y", dist.Normal(numpyro.sample("m", dist.Normal(0, 1)), 1.0), obs=None if y is None else 2 * y)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: calibrate(linear, X, method="laplac", y=np.zeros(12)), "did you mean 'laplace'"),
+    (lambda: calibrate(linear, X, n=3, y=np.zeros(12)), "n = 3"),
+    (lambda: calibrate(linear, X), "no observed site"),
+    (lambda: calibrate(unseen, X, y=np.zeros(12)), "site 'y' reads no argument of the model as it is"),
+    (lambda: calibrate(linear, X, y=np.zeros(12), store="ranks.csv"), "ends in .npz"),
+])  # fmt: skip
+def test_what_cannot_be_calibrated_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
