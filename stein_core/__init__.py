@@ -38,6 +38,7 @@ from stein_core.contract.spec import Spec, capacity_for, target_of
 from stein_core.contract.target import Target
 from stein_core.contract.types import Forces, Frame, Guide, Method, State
 from stein_core.posterior.advice import Advice, advise, in_short
+from stein_core.posterior.calibration import Calibration, calibrate
 from stein_core.posterior.fit import fit
 from stein_core.posterior.fitted import Fit
 from stein_core.runs.cache import collect, compile, stream
@@ -57,6 +58,7 @@ __all__ = [
     "OPTIMIZERS",
     "TARGETS",
     "Advice",
+    "Calibration",
     "Fit",
     "Forces",
     "Frame",
@@ -79,6 +81,7 @@ __all__ = [
     "Weighed",
     "advise",
     "cache_folder",
+    "calibrate",
     "capacity_for",
     "collect",
     "compile",

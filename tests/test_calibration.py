@@ -1,5 +1,7 @@
 """Calibration over simulated data sets: ranks, their bands and sentences, and methods that are right or wrong."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy.stats import kstest, norm
+from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core.posterior.calibration import calibrate
 from stein_core.posterior.many import DRAWS
@@ -153,3 +156,37 @@ def unseen(x, y=None):
 def test_what_cannot_be_calibrated_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+MODEL = """
+import numpyro, numpyro.distributions as dist
+def linear(x, y=None):
+    slopes = numpyro.sample("<slopes>", dist.Normal(0, 1).expand([2]).to_event(1))
+    numpyro.sample("y", dist.Normal(x @ slopes, 0.5), obs=y)
+"""
+
+
+def test_the_command_writes_a_page_with_a_curve_for_each_parameter(run, tmp_path):  # noqa: F811
+    (tmp_path / "own.py").write_text(MODEL)
+    np.savez(tmp_path / "data.npz", x=X, y=np.zeros(12))
+    given = (f"{tmp_path / 'own.py'}:linear", "--data", tmp_path / "data.npz", "--method", "laplace", "--n", "40")
+    code, out, _ = run("calibrate", *given, "--out", tmp_path / "report.html", "--json")
+    said = json.loads(out)
+    assert code == 0 and said["ok"] and said["n"] == 40 and said["parameters"]["<slopes>[1]"]["kind"] == "calibrated"
+    page = (tmp_path / "report.html").read_text()
+    assert page.count('class="curve"') == 2 and "&lt;slopes&gt;[0]" in page and "<slopes>" not in page
+    assert "Calibration of Laplace" in page and "http" not in page
+    code, out, _ = run("calibrate", *given, "--out", tmp_path / "ranks.csv")
+    assert code == 0 and len((tmp_path / "ranks.csv").read_text().splitlines()) == 41 and "is calibrated on 40" in out
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["own.py"], "own.py"),
+    (["own.py:linear"], "--data has: nothing"),
+    (["own.py:linear", "--out", "report.pdf"], "allowed: .html, .csv"),
+])  # fmt: skip
+def test_the_command_refuses_what_it_cannot_do(run, tmp_path, monkeypatch, arguments, message):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(MODEL)
+    code, _, err = run("calibrate", *arguments)
+    assert code == 2 and message in err

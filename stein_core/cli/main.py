@@ -1,4 +1,4 @@
-"""steinlab or python -m stein_core: serve | site | list | run | fit | diagnose | sweep | nuts | record | bench ..."""
+"""steinlab or python -m stein_core: serve | site | list | run | fit | diagnose | calibrate | sweep | record ..."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from stein_core import (
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import single_thread_lapack
 from stein_core.cli.bench_posteriors import add_bench
+from stein_core.cli.calibrate import add_calibrate
 from stein_core.cli.commands import add_sweep, check_out, given_knobs, versions
 from stein_core.cli.files import IMPORTED, run_file
 from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
@@ -92,6 +93,7 @@ def parser() -> Parser:
     run.add_argument("--out", metavar="FILE.npz", help="where the frames go")
     run.add_argument("--json", action="store_true", help="print one JSON object")
     add_posterior(commands)
+    add_calibrate(commands)
     add_sweep(commands)
     add_nuts(commands)
     add_record(commands)

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from stein_core.base.errors import short, unknown
 from stein_core.contract.registry import GUIDES, METHODS
 from stein_core.contract.spec import whole_number
+from stein_core.posterior import rank_figure
 from stein_core.posterior.fit import choices_of
 from stein_core.posterior.many import DRAWS, fitted
 from stein_core.posterior.ranks import Band, Named, band, curve, named, places
@@ -50,6 +51,11 @@ class Calibration:
     seconds: float
 
     @property
+    def label(self) -> str:
+        """What the method is called."""
+        return {"laplace": "Laplace", "nuts": "NUTS"}.get(self.method) or METHODS[self.method].label
+
+    @property
     def band(self) -> Band:
         """Where the curves of a calibrated procedure lie."""
         return band(len(self.ranks), len(self.names))
@@ -77,14 +83,30 @@ class Calibration:
         found, n = self.findings, len(self.ranks)
         wrong = {name: one for name, one in found.items() if one.kind != "calibrated"}
         lost = f" {self.failed} fits are not finite." * bool(self.failed)
-        label = METHODS[self.method].label if self.method in METHODS else self.method
         if not wrong:
-            return f"{label} is calibrated on {n} data sets: every curve of ranks lies in its band.{lost}"
-        head = f"{label} is not calibrated for {len(wrong)} of {len(found)} parameters, on {n} data sets.{lost}"
+            return f"{self.label} is calibrated on {n} data sets: every curve of ranks lies in its band.{lost}"
+        head = f"{self.label} is not calibrated for {len(wrong)} of {len(found)} parameters, on {n} data sets.{lost}"
         return "\n".join([head, *(f"{name}: {one.sentence}" for name, one in wrong.items())])
 
     def __str__(self) -> str:
         return self.verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict, and what is found of each parameter, for JSON."""
+        facts = {"method": self.method, "ok": self.ok, "verdict": self.verdict, "n": len(self.ranks)}
+        facts |= {"draws": self.most, "failed": self.failed, "seconds": self.seconds}
+        return facts | {"parameters": {name: one._asdict() for name, one in self.findings.items()}}
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return a page with a curve of ranks for each parameter; nothing is loaded from elsewhere.
+
+        Args:
+            path: where to write it, too.
+        """
+        page = rank_figure.to_html(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def to_csv(self) -> str:
         """Return the ranks as CSV: a column for each parameter, a row for each data set."""

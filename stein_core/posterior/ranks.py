@@ -15,7 +15,7 @@ from stein_core.posterior.checks import percent
 SURE = 0.05  # chance that any of the curves of a calibrated procedure leaves its band
 REPEATS = 4000  # simulated curves, from which the band is taken
 POINTS = 100  # at most, at which a curve is compared with its band
-CLEAR = 3.0  # standard errors, from which on a shift or a width is named
+CLEAR = 2.0  # standard errors, from which on a shift or a width is named
 ENDS = 0.2  # share of ranks at an end, from which on a width can only be bounded
 
 
