@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from stein_core.posterior.drawing import ALONE, CSS, PAGE
-
-if TYPE_CHECKING:
-    from stein_core.posterior.calibration import Calibration
 
 WIDTH, HEIGHT = 240, 120
 MOST = 60  # parameters with a figure, the worst first
@@ -29,8 +26,8 @@ READING = (
 )
 
 
-def to_html(made: Calibration) -> str:
-    """Return a calibration as one page."""
+def to_html(made: Any) -> str:
+    """Return a `Calibration` as one page."""
     found, here = made.findings, made.band
     curves = dict(zip(made.names, made.curves))
     order = sorted(found, key=lambda name: -np.max(np.abs(curves[name] - here.at)))

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, ndtri
 
 from stein_core.posterior.checks import percent
 
@@ -61,9 +60,13 @@ def band(n: int, curves: int = 1, chance: float = SURE) -> Band:
     at = np.linspace(0, 1, min(n, POINTS) + 1)[1:-1]
     uniform = np.sort(np.random.default_rng(0).random((REPEATS, n)), axis=1)
     counts = np.stack([np.searchsorted(row, at, side="right") for row in uniform])
-    tails = 2 * np.minimum(binom.cdf(counts, n, at), binom.sf(counts - 1, n, at)).min(axis=1)
+    below = bdtr(np.arange(n + 1)[:, None], n, at)  # chance of at most so many, (n + 1, k)
+    above = 1 - np.concatenate([np.zeros((1, len(at))), below[:-1]])  # of at least so many
+    column = np.arange(len(at))
+    tails = 2 * np.minimum(below[counts, column], above[counts, column]).min(axis=1)
     gamma = np.quantile(tails, chance / curves)
-    return Band(at, binom.ppf(gamma / 2, n, at) / n, binom.ppf(1 - gamma / 2, n, at) / n)
+    low, high = ((below < tail).sum(axis=0) for tail in (gamma / 2, 1 - gamma / 2))  # quantiles of the count
+    return Band(at, low / n, high / n)
 
 
 def places(ranks: np.ndarray, most: int, seed: int = 0) -> np.ndarray:
