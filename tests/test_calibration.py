@@ -12,7 +12,7 @@ from scipy.stats import kstest, norm
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core.posterior.calibration import calibrate
-from stein_core.posterior.many import DRAWS
+from stein_core.posterior.many import DRAWS, laplace
 from stein_core.posterior.ranks import band, curve, named, places
 from stein_core.posterior.simulating import Simulator
 
@@ -97,6 +97,24 @@ def test_laplace_is_exact_on_a_linear_model_and_its_ranks_are_those_of_the_close
     assert np.abs(found.ranks / DRAWS - shares).max() < 0.2  # 4 sds of a share of 100 draws
 
 
+def test_a_mode_is_found_for_every_data_set_also_for_those_with_a_far_truth():
+    """A truth `tau` comes from a half-Cauchy: some are hundreds of its scale."""
+
+    def schools(errors, y=None):
+        mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfCauchy(5))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand([8]).to_event(1))
+        numpyro.sample("y", dist.Normal(mu + tau * z, errors), obs=y)
+
+    with jax.enable_x64():
+        made = Simulator(schools, (np.linspace(9, 18, 8),), {"y": np.zeros(8)})
+        truths, data = made.simulate(0, 100)
+        starts = jnp.asarray(made.starts(1, 8))
+        assert truths[:, made.names.index("tau")].max() > 100
+        modes, roots = jax.jit(jax.vmap(lambda d: laplace(made.density, starts, d)))(data)
+        slopes = jax.vmap(jax.grad(made.density))((modes, data))[0]
+    assert np.linalg.norm(np.einsum("bji,bj->bi", roots, slopes), axis=1).max() < 1e-3  # in sds
+
+
 @pytest.mark.long
 def test_svgd_is_too_narrow_smi_and_nuts_are_right():
     ten = np.random.default_rng(1).normal(size=(30, 10))
@@ -106,7 +124,8 @@ def test_svgd_is_too_narrow_smi_and_nuts_are_right():
         numpyro.sample("y", dist.Normal(x @ slopes, 1.0), obs=y)
 
     usual = {"n": 50, "progress": False, "y": np.zeros(30)}
-    svgd = calibrate(wide, ten, method="svgd", particles=10, knobs={"bandwidth.rule": "median_log"}, **usual)
+    few = {"method": "svgd", "particles": 10, "knobs": {"bandwidth.rule": "median_log"}}
+    svgd = calibrate(wide, ten, **few, **{**usual, "n": 200})  # a width of 3/4 is 5 standard errors from 1
     assert not svgd.ok and all(one.kind == "too narrow" for one in svgd.findings.values())
     assert "SVGD is not calibrated for 10 of 10 parameters" in svgd.verdict
     assert calibrate(linear, X, method="smi", **{**usual, "y": np.zeros(12)}).ok

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from stein_core.base.errors import short
-from stein_core.base.machine import keep_compiled
 from stein_core.cli.commands import check_out, given_knobs
 from stein_core.cli.files import arrays_of, model_of, without_name
 from stein_core.cli.job import add_job, progress
@@ -25,7 +24,7 @@ def add_calibrate(commands) -> None:
     made.add_argument("--n", type=int, default=200, help="data sets")
     made.add_argument("--particles", type=int)
     made.add_argument("--guide", help="the method's own by default")
-    made.add_argument("--steps", type=int, default=1000, help="of a round")
+    made.add_argument("--steps", type=int, default=400, help="of a round")
     made.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, method.alpha=0.1 say")
     made.add_argument("--store", metavar="FILE.npz", help="goes on with a run that was ended")
     made.add_argument("--seed", type=int, default=0)
@@ -38,7 +37,6 @@ def calibrate_model(options) -> int:
     """`calibrate`: exit code 0, or 4 if the procedure is not calibrated."""
     if options.out:
         check_out(options.out, endings=(".html", ".csv"))
-    keep_compiled()
     data = arrays_of(options.data, "--data", limit=False) if options.data else {}
     arguments: tuple = ()
     if options.model.startswith(EXAMPLE):

@@ -20,7 +20,7 @@ from stein_core.base.errors import short, unknown
 from stein_core.contract.registry import GUIDES, METHODS
 from stein_core.contract.spec import whole_number
 from stein_core.posterior import rank_figure
-from stein_core.posterior.fit import choices_of
+from stein_core.posterior.fit import choices_of, keep_programs
 from stein_core.posterior.many import DRAWS, fitted
 from stein_core.posterior.ranks import Band, Named, band, curve, named, places
 from stein_core.posterior.simulating import Simulator
@@ -123,7 +123,7 @@ def calibrate(
     method: str = "smi",
     n: int = 200,
     particles: int | None = None,
-    steps: int = 1000,
+    steps: int = 400,
     rounds: int = 2,
     knobs: Mapping[str, Any] | None = None,
     guide: str | None = None,
@@ -137,8 +137,10 @@ def calibrate(
 
     Truths come from the prior and data from the truths. If the draws are those of the posterior, the ranks are uniform
     (Talts et al. 2018; for variational methods Yao et al. 2018). Data are arguments: all data sets are fitted by one
-    program, side by side. Each begins at its own mode and curvature, which are also "laplace"; a second round takes its
-    coordinates from the draws of the first, as `fit` does.
+    program, side by side. Each begins at its own mode and curvature, which are also "laplace". If its draws contradict
+    them, a second round takes its coordinates from the draws of the first, as `fit` does.
+
+    It takes 5 draws of each guide a step, and fewer steps than `fit`: the width of SVGD is then 2 to 4 % too small.
 
     Args:
         model: a callable of NumPyro statements.
@@ -147,7 +149,7 @@ def calibrate(
         n: number of data sets.
         particles: how many; by default 100 points for SVGD, else 20.
         steps: of a round. Each quarter has a smaller step size: 0.1, 0.03, 0.01, 0.003 standard deviations.
-        rounds: of coordinates.
+        rounds: of coordinates, at most.
         knobs, guide: as for `fit`.
         seed: of truths, data and runs.
         progress: show a bar; or what is called with the data sets that are done, and all.
@@ -165,6 +167,7 @@ def calibrate(
         raise unknown("method", method, (*METHODS, *OTHERS))
     steps, rounds = whole_number("steps", steps, 4, 10**7), whole_number("rounds", rounds, 1, 10)
     chosen = choices_of(method if method in METHODS else "smi", particles, guide, "whitened", knobs, seed)
+    keep_programs()
     tell = progress if callable(progress) else _bar(progress)
     with jax.enable_x64():
         made = Simulator(model, arguments, {**keywords, **(kwargs or {})})

@@ -108,7 +108,7 @@ def fit(
         run = partial(_run, rounds, target)
         done, before = run(known, coordinates, None), math.inf
         for number in range(2, MOST_ROUNDS + 1):
-            again, can = _contradicted(done.z) if coordinates != "raw" else (False, False)
+            again, can = contradicted(done.z) if coordinates != "raw" else (False, False)
             if done.log_q is None:
                 break
             if again and can:
@@ -119,7 +119,7 @@ def fit(
             if gap <= 1 or gap >= before:
                 break
             done, before = run(known, coordinates, done.state), gap
-        again = coordinates != "raw" and _contradicted(done.z)[0]
+        again = coordinates != "raw" and contradicted(done.z)[0]
         left = force_left(done.stepper, done.state, done.knobs)
         rounds.gradients += estimates(done.stepper) * done.stepper.gradients * (left is not None)
         rounds.tell(rounds.all, rounds.all)
@@ -223,7 +223,7 @@ def _gap(rounds: Rounds, done: Round) -> float:
     return float(max(np.abs(shift).max() / SHIFTED, np.abs(np.log(ratio)).max() / math.log(OFF)))
 
 
-def _contradicted(z: np.ndarray) -> tuple[bool, bool]:
+def contradicted(z: np.ndarray) -> tuple[bool, bool]:
     """Return whether draws (n, d) have other means or spreads than their coordinates say, and whether new coordinates
     can be found from them."""
     eigen = np.sqrt(np.clip(np.linalg.eigvalsh(np.atleast_2d(np.cov(z.T))), 0.0, None))
