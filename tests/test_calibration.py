@@ -15,6 +15,7 @@ from stein_core.posterior.calibration import calibrate
 from stein_core.posterior.many import DRAWS, laplace
 from stein_core.posterior.ranks import band, curve, named, places
 from stein_core.posterior.simulating import Simulator
+from stein_core.targets.posteriors import MODELS
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 
@@ -132,6 +133,18 @@ def test_svgd_is_too_narrow_smi_and_nuts_are_right():
     assert calibrate(linear, X, method="nuts", **{**usual, "y": np.zeros(12)}).ok
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_targets_with_data_can_simulate_them(name):
+    model, given = MODELS[name]
+    with jax.enable_x64():
+        arguments = given()
+        made = Simulator(model, arguments, {})
+        truths, data = made.simulate(0, 20)
+        assert [each.shape[1:] for each in data] == [arguments[-1].shape] and len(truths) == 20
+        assert all(np.ptp(each, axis=1).any() for each in data)
+        assert np.isfinite(made.density((made.starts(0, 1)[0], [each[0] for each in data])))
+
+
 def test_a_run_goes_on_where_it_was_ended(tmp_path):
     file, told = tmp_path / "ranks.npz", []
 
@@ -165,7 +178,12 @@ def unseen(x, y=None):
     numpyro.sample("y", dist.Normal(numpyro.sample("m", dist.Normal(0, 1)), 1.0), obs=None if y is None else 2 * y)
 
 
+def flat(x, y=None):
+    numpyro.sample("y", dist.Normal(numpyro.sample("m", dist.ImproperUniform(dist.constraints.real, (), ())), 1), obs=y)
+
+
 @pytest.mark.parametrize("call, message", [
+    (lambda: calibrate(flat, X, y=np.zeros(12)), "a prior of the model cannot be drawn from"),
     (lambda: calibrate(linear, X, method="laplac", y=np.zeros(12)), "did you mean 'laplace'"),
     (lambda: calibrate(linear, X, n=3, y=np.zeros(12)), "n = 3"),
     (lambda: calibrate(linear, X), "no observed site"),
@@ -195,14 +213,16 @@ def test_the_command_writes_a_page_with_a_curve_for_each_parameter(run, tmp_path
     page = (tmp_path / "report.html").read_text()
     assert page.count('class="curve"') == 2 and "&lt;slopes&gt;[0]" in page and "<slopes>" not in page
     assert "Calibration of Laplace" in page and "http" not in page
-    code, out, _ = run("calibrate", *given, "--out", tmp_path / "ranks.csv")
+    code, out, _ = run("calibrate", *given, "--ranks", tmp_path / "ranks.csv")
     assert code == 0 and len((tmp_path / "ranks.csv").read_text().splitlines()) == 41 and "is calibrated on 40" in out
 
 
 @pytest.mark.parametrize("arguments, message", [
     (["own.py"], "own.py"),
     (["own.py:linear"], "--data has: nothing"),
-    (["own.py:linear", "--out", "report.pdf"], "allowed: .html, .csv"),
+    (["own.py:linear", "--out", "report.pdf"], "allowed: .html"),
+    (["own.py:linear", "--ranks", "ranks.txt"], "--ranks"),
+    (["gaussian"], "has no data that it could make; allowed: oring"),
 ])  # fmt: skip
 def test_the_command_refuses_what_it_cannot_do(run, tmp_path, monkeypatch, arguments, message):  # noqa: F811
     monkeypatch.chdir(tmp_path)

@@ -92,10 +92,12 @@ class Calibration:
         return self.verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict, and what is found of each parameter, for JSON."""
+        """Return the verdict, the band, and the finding and curve of each parameter, for JSON."""
         facts = {"method": self.method, "ok": self.ok, "verdict": self.verdict, "n": len(self.ranks)}
-        facts |= {"draws": self.most, "failed": self.failed, "seconds": self.seconds}
-        return facts | {"parameters": {name: one._asdict() for name, one in self.findings.items()}}
+        facts |= {"label": self.label, "draws": self.most, "failed": self.failed, "seconds": self.seconds}
+        facts["band"] = {key: each.tolist() for key, each in self.band._asdict().items()}
+        each = zip(self.findings.items(), self.curves)
+        return facts | {"parameters": {name: one._asdict() | {"curve": curve.tolist()} for (name, one), curve in each}}
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return a page with a curve of ranks for each parameter; nothing is loaded from elsewhere.
@@ -103,7 +105,7 @@ class Calibration:
         Args:
             path: where to write it, too.
         """
-        page = rank_figure.to_html(self)
+        page = rank_figure.to_html(self.to_dict())
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -160,7 +162,8 @@ def calibrate(
         The Calibration.
 
     Raises:
-        ValueError: a wrong name or value; a model without data, see `Simulator`; a store of another call.
+        ValueError: a wrong name or value; a model without data, see `Simulator`; no finite fit; a store of another
+            call.
     """
     began, n = time.perf_counter(), whole_number("n", n, 20, 100_000)
     if method not in (*METHODS, *OTHERS):
@@ -188,6 +191,8 @@ def calibrate(
             kept.keep(ranks)
             tell(len(ranks), n)
     good = (ranks >= 0).all(axis=1)
+    if not good.any():
+        raise ValueError(f"none of the {n} fits is finite; allowed: a model with finite densities of its own data.")
     return Calibration(method, made.names, ranks[good], most, int((~good).sum()), time.perf_counter() - began)
 
 

@@ -7,56 +7,68 @@ from typing import Any
 
 import numpy as np
 
-from stein_core.posterior.drawing import ALONE, CSS, PAGE
+from stein_core.contract.registry import METHODS
+from stein_core.posterior.drawing import ALONE, PAGE
 
 WIDTH, HEIGHT = 240, 120
 MOST = 60  # parameters with a figure, the worst first
-OWN = """
-.ranks { display: flex; flex-wrap: wrap; gap: 18px 24px; } .ranks figure { margin: 0; width: 240px; }
-.ranks svg { display: block; border: 1px solid #8886; border-radius: 6px; }
+CSS = """
+.ranks { display: flex; flex-wrap: wrap; gap: 18px 24px; margin: 12px 0; } .ranks figure { margin: 0; width: 240px; }
+.ranks svg { display: block; border: 1px solid var(--mui-palette-line-main); border-radius: 6px; }
 .ranks figcaption { font-size: 14px; line-height: 1.4; padding-top: 4px; overflow-wrap: anywhere; }
 .ranks .band { fill: currentColor; opacity: .14; } .ranks .zero { stroke: currentColor; opacity: .5; }
-.ranks .curve { fill: none; stroke: #0072B2; stroke-width: 2; }
-.ranks .wrong .curve { stroke: #BD4B00; stroke-width: 3; }
+.ranks .curve { fill: none; stroke-width: 2; } .ranks .wrong .curve { stroke-width: 3; }
+.ranks .wrong figcaption b { background: var(--mui-palette-mark-main); padding: 0 4px; }
 """
 READING = (
-    "Each curve is the distribution of ranks minus the uniform one. All curves of a calibrated procedure stay in the "
-    "grey band in 95 % of cases. If the draws are too narrow, the curve is above at first and below later. If they are "
-    "too wide, it is the other way round. If they are shifted, it stays on one side."
+    "Each curve is the distribution of the ranks of truths among their draws, minus the uniform one. It stays in the "
+    "grey band if the draws are right; above it at first and below it later means too narrow."
 )
 
 
-def to_html(made: Any) -> str:
-    """Return a `Calibration` as one page."""
-    found, here = made.findings, made.band
-    curves = dict(zip(made.names, made.curves))
-    order = sorted(found, key=lambda name: -np.max(np.abs(curves[name] - here.at)))
-    most = max(0.05, *(float(np.max(np.abs(one - here.at))) for one in (here.low, here.high, *curves.values())))
-    figures = "".join(figure(name, curves[name], here, found[name], most) for name in order[:MOST])
-    more = f"<p>{len(order) - MOST} more parameters are nearer to the uniform distribution.</p>" * (len(order) > MOST)
-    said = "".join(f"<p>{html.escape(line)}</p>" for line in made.verdict.splitlines()[:1])
-    about = f"{len(made.ranks)} data sets, {made.most} draws of each fit, {made.seconds:.0f} s."
-    body = f'<h1>Calibration of {html.escape(made.label)}</h1>{said}<p>{READING}</p><div class="ranks">{figures}</div>'
+def to_html(said: dict[str, Any]) -> str:
+    """Return `Calibration.to_dict` as one page."""
+    colours = METHODS[said["method"]].facts.colour if said["method"] in METHODS else ()
+    body = figures(said, f"light-dark({', '.join(colours)})" if colours else "currentColor")
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Calibration</title>"
-        f"<style>{PAGE}{CSS}{ALONE}{OWN}</style>"
-        f'<body><div class="steinlab">{body}{more}<p>{about}</p></div></body></html>'
+        f"<style>{PAGE}{CSS}{ALONE}</style>"
+        f'<body><div class="steinlab"><h1>Calibration of {html.escape(said["label"])}</h1>{body}</div></body></html>'
     )
 
 
-def figure(name, curve, band, finding, most: float) -> str:
+def figures(said: dict[str, Any], colour: str) -> str:
+    """Return the verdict, how to read a curve, and a figure for each parameter, the worst first.
+
+    Args:
+        said: `Calibration.to_dict`.
+        colour: of the curves.
+    """
+    band = {key: np.array(each) for key, each in said["band"].items()}
+    found = {name: one | {"curve": np.array(one["curve"])} for name, one in said["parameters"].items()}
+    far = {name: float(np.max(np.abs(one["curve"] - band["at"]))) for name, one in found.items()}
+    most = max(0.05, *(float(np.max(np.abs(band[key] - band["at"]))) for key in ("low", "high")), *far.values())
+    order = sorted(found, key=lambda name: -far[name])
+    drawn = "".join(figure(name, found[name], band, colour, most) for name in order[:MOST])
+    more = f"<p>{len(order) - MOST} more parameters are nearer to the uniform distribution.</p>" * (len(order) > MOST)
+    head = html.escape(said["verdict"].splitlines()[0])
+    about = f"{said['n']} data sets, {said['draws']} draws of each fit, {said['seconds']:.0f} s."
+    return f'<p><b>{head}</b></p><p>{READING}</p><div class="ranks">{drawn}</div>{more}<p><small>{about}</small></p>'
+
+
+def figure(name: str, found: dict[str, Any], band: dict[str, np.ndarray], colour: str, most: float) -> str:
     """Return the figure of one parameter. most: the largest distance from uniform that it shows."""
 
     def way(values) -> list[str]:
-        x, y = WIDTH * band.at, HEIGHT * (0.5 - 0.47 * (values - band.at) / most)
+        x, y = WIDTH * band["at"], HEIGHT * (0.5 - 0.47 * (values - band["at"]) / most)
         return [f"{a:.1f} {b:.1f}" for a, b in zip(x, y)]
 
-    area = "L".join([*way(band.low), *way(band.high)[::-1]])
-    wrong = ' class="wrong"' * (finding.kind != "calibrated")
-    label = html.escape(f"{name}: {finding.sentence}")
+    area = "L".join([*way(band["low"]), *way(band["high"])[::-1]])
+    wrong = ' class="wrong"' * (found["kind"] != "calibrated")
+    label = html.escape(f"{name}: {found['sentence']}")
     return (
         f'<figure{wrong}><svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">'
         f'<path class="band" d="M{area}Z"/><path class="zero" d="M0 {HEIGHT / 2}H{WIDTH}"/>'
-        f'<path class="curve" d="M{"L".join(way(curve))}"/></svg>'
-        f"<figcaption><b>{html.escape(name)}</b> {html.escape(finding.sentence)}</figcaption></figure>"
+        f'<path class="curve" style="stroke: {colour}" d="M{"L".join(way(found["curve"]))}"/></svg>'
+        f"<figcaption><b>{html.escape(name)}</b> {html.escape(found['sentence'])}</figcaption></figure>"
     )

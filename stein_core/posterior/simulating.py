@@ -10,9 +10,24 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 from numpyro.infer.util import constrain_fn, potential_energy
+from numpyro.primitives import Messenger
 
 from stein_core.targets.own.numpyro_models import _flat, _sites, _unconstrained, one_at_a_time
 from stein_core.targets.own.recorded import Recorded
+
+
+class _Whole(Messenger):
+    """Draw each observed site in the shape of its data, also if the model states the law of one number alone."""
+
+    def __init__(self, fn: Callable, shapes: Mapping[str, tuple[int, ...]]):
+        super().__init__(fn)
+        self.shapes = shapes
+
+    def process_message(self, msg):
+        if msg["type"] == "sample" and msg["name"] in self.shapes:
+            shape, law = self.shapes[msg["name"]], msg["fn"]
+            if law.shape() != shape:
+                msg["fn"] = law.expand(shape[: len(shape) - law.event_dim])
 
 
 class Simulator:
@@ -28,7 +43,8 @@ class Simulator:
         names: of the scalar values that `values` returns.
 
     Raises:
-        ValueError: a model that `from_numpyro` refuses; no observed site; one that reads no argument as it is.
+        ValueError: a model that `from_numpyro` refuses; a flat prior; no observed site, or one that reads no argument
+            as it is.
     """
 
     def __init__(self, model: Callable, arguments: tuple, keywords: Mapping[str, Any]):
@@ -66,13 +82,14 @@ class Simulator:
         return _flat(self._values_by_site(theta))
 
     def _traced(self, words):
-        free = handlers.seed(handlers.uncondition(self.model), jax.random.wrap_key_data(words))
+        shapes = {name: one.shape for name, one in zip(self.observed, self.data)}
+        free = handlers.seed(_Whole(handlers.uncondition(self.model), shapes), jax.random.wrap_key_data(words))
         return handlers.trace(free).get_trace(*self.given[0], **self.given[1])
 
     def _drawn(self, words):
         trace = self._traced(words)
         truths = _flat({name: jnp.asarray(trace[name]["value"]) for name in self.sites.shapes})
-        return truths, [trace[name]["value"] for name in self.observed]
+        return truths, [trace[name]["value"].astype(one.dtype) for name, one in zip(self.observed, self.data)]
 
     def _prior(self, words):
         trace = self._traced(words)
@@ -80,7 +97,13 @@ class Simulator:
 
     def _places(self) -> tuple[list[int], list[str]]:
         """Return which leaves of the arguments are data, and the observed sites that read them."""
-        trace = handlers.trace(handlers.seed(self.model, jax.random.key(0))).get_trace(*self.given[0], **self.given[1])
+        seeded = handlers.seed(self.model, jax.random.key(0))
+        try:
+            trace = handlers.trace(seeded).get_trace(*self.given[0], **self.given[1])
+        except NotImplementedError:  # of a distribution that has no `sample`
+            raise ValueError(
+                "a prior of the model cannot be drawn from, so there are no truths; allowed: proper priors, not flat."
+            ) from None
         seen = {name: site["value"] for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
         if not seen:
             raise ValueError("the model has no observed site; allowed: a model of data, which are its arguments.")

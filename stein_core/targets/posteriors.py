@@ -33,9 +33,12 @@ def oring_model(temperature, distress):
 )
 def oring(dim, *, coordinates):
     "Logistic regression of O-ring distress on launch temperature, 23 flights; slope per 10 °F, both priors N(0, 5²)."
+    return precondition(from_numpyro(oring_model, *_oring_data()), coordinates)
+
+
+def _oring_data():
     temperature = (datasets.ORING_TEMPERATURE - datasets.ORING_TEMPERATURE.mean()) / 10.0
-    data = jnp.asarray(temperature, float), jnp.asarray(datasets.ORING_DISTRESS, float)
-    return precondition(from_numpyro(oring_model, *data), coordinates)
+    return jnp.asarray(temperature, float), jnp.asarray(datasets.ORING_DISTRESS, float)
 
 
 def earth_model(density):
@@ -56,8 +59,11 @@ def earth_model(density):
 )
 def earth(dim, *, coordinates):
     "Mean and sd of Cavendish's 29 densities, in tenths around 5.5; sd > 0 lives on the log scale with its Jacobian."
-    data = jnp.asarray(10.0 * (datasets.EARTH_DENSITY - 5.5), float)
-    return precondition(from_numpyro(earth_model, data), coordinates)
+    return precondition(from_numpyro(earth_model, *_earth_data()), coordinates)
+
+
+def _earth_data():
+    return (jnp.asarray(10.0 * (datasets.EARTH_DENSITY - 5.5), float),)
 
 
 def stack_model(air, water, acid, loss):
@@ -80,9 +86,20 @@ def stack_model(air, water, acid, loss):
 )
 def stackloss(dim, *, coordinates):
     "Regression of the ammonia that a plant loses on air flow, water temperature and acid, each in its sds; 21 days."
+    return precondition(from_numpyro(stack_model, *_stack_data()), coordinates)
+
+
+def _stack_data():
     *inputs, loss = datasets.STACK_LOSS
     data = (*((x - x.mean()) / x.std(ddof=1) for x in inputs), loss)
-    return precondition(from_numpyro(stack_model, *(jnp.asarray(each, float) for each in data)), coordinates)
+    return tuple(jnp.asarray(each, float) for each in data)
+
+
+MODELS = {  # name of a target -> (its model, what returns the arguments): what `calibrate` can simulate
+    "oring": (oring_model, _oring_data),
+    "earth": (earth_model, _earth_data),
+    "stackloss": (stack_model, _stack_data),
+}
 
 
 def gamma_model():
