@@ -157,7 +157,7 @@ def test_a_run_goes_on_where_it_was_ended(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         calibrate(linear, X, progress=stop, **usual)
     found = calibrate(linear, X, progress=lambda *at: told.append(at), **usual)
-    assert told == [(50, 70), (70, 70)] and len(found.ranks) == 70
+    assert told == [(25, 70), (50, 70), (70, 70)] and len(found.ranks) == 70
     whole = calibrate(linear, X, progress=False, **{**usual, "store": None})
     np.testing.assert_array_equal(found.ranks, whole.ranks)
     with pytest.raises(ValueError, match="is of another call"):

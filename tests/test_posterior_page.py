@@ -179,6 +179,38 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
     )
 
 
+def test_a_calibration_is_drawn_in_the_theme_beside_what_is_shown(page):
+    page.way.value = "few"
+    page.calibrate(50)
+    job = page.turns.job
+    page.fit()  # it runs alone
+    assert page.turns.job is job and job.words[-2:] == ("--n", "50") and "bandwidth.rule=median_log" in job.words
+    page.refresh()
+    assert page.calibrated.button.disabled and page.run.disabled
+    text = ended(page).calibrated.text
+    assert not page.error.visible and page.calibrated.result.visible and page.shown is None
+    assert "Calibration of SVGD, 20 points, as published, on Challenger O-rings" in text.html
+    assert text.html.count('class="curve"') == 2 and "#066650" in text.html and "grey band" in text.html
+    assert page.reading.object.startswith("SVGD is ") and page.reading.object.endswith("on 50 data sets. See below.")
+    assert "intercept" in job.report and len(job.ranks.splitlines()) == 51
+    page.shell.frame.dark_theme = True
+    assert "#3ED8A5" in text.html and "#066650" not in text.html
+
+
+def test_what_has_no_data_is_not_calibrated_and_the_page_says_why(page):
+    assert page.calibrated.button.visible and "Is the method right" in page.calibrated.about.object
+    page.posterior.value = "gaussian"
+    assert not page.calibrated.button.visible and "is a density without data" in page.calibrated.about.object
+    page.open({"posterior": "oring"})
+    assert page.calibrated.button.visible
+
+
+def test_a_calibration_can_be_cancelled(page):
+    page.calibrate(200)
+    page.turns.job.cancel()
+    assert not ended(page).calibrated.result.visible and page.reading.object == "Cancelled."
+
+
 @pytest.mark.long
 def test_a_job_can_be_cancelled_and_draws_without_scores_are_those_of_the_chosen_posterior(page):
     page.fit()

@@ -27,7 +27,7 @@ from stein_core.posterior.simulating import Simulator
 
 OTHERS = ("laplace", "nuts")  # beside the registered methods
 STARTS = 8  # draws of the prior, of which the likeliest begins the search for a mode
-PIECE = 50  # data sets at a time
+PIECE = 25  # data sets at a time
 
 
 @dataclass(frozen=True)

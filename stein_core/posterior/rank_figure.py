@@ -22,7 +22,7 @@ CSS = """
 """
 READING = (
     "Each curve is the distribution of the ranks of truths among their draws, minus the uniform one. It stays in the "
-    "grey band if the draws are right; above it at first and below it later means too narrow."
+    "grey band if the draws are right, and is first above and then below it if they are too narrow."
 )
 
 

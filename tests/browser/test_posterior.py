@@ -54,3 +54,15 @@ def test_a_run_of_a_stage_is_diagnosed(open_tab):
     tab.page.get_by_text("What to change, measured").wait_for()
     tab.page.wait_for_url("**page=posterior*")
     tab.page.get_by_text("particles on the stage").first.wait_for()
+
+
+def test_a_calibration_shows_its_curves_and_can_be_saved(open_tab):
+    tab = open_tab("?page=posterior&posterior=oring&way=vi", "window.Bokeh?.index?.roots?.length")
+    tab.page.get_by_role("button", name="Calibrate").click()
+    tab.page.get_by_role("button", name="Cancel").wait_for()
+    expect(tab.page.get_by_role("img", name="intercept: ")).to_be_visible(timeout=120_000)
+    expect(tab.page.get_by_role("img", name="slope: ")).to_be_visible()
+    for name, file in (("Calibration as HTML", "calibration.html"), ("Ranks as CSV", "ranks.csv")):
+        with tab.page.expect_download() as download:
+            tab.page.get_by_role("button", name=name).click()
+        assert download.value.suggested_filename == file

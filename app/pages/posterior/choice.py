@@ -8,6 +8,7 @@ from stein_core import TARGETS
 from stein_core.base.errors import unknown
 from stein_core.cli.posterior import EXAMPLE
 from stein_core.targets.posteriordb import POSTERIORS, folder
+from stein_core.targets.posteriors import MODELS
 from steinlab.ui import link
 
 WAYS = {  # key -> (label, method, words of the command)
@@ -22,10 +23,17 @@ WAYS = {  # key -> (label, method, words of the command)
 }
 
 
-def command(posterior: str, way: str) -> tuple[str, ...]:
-    """Return the words of the fit of a posterior with a key of WAYS."""
+def command(posterior: str, way: str, verb: str = "fit") -> tuple[str, ...]:
+    """Return the words of the fit, or the calibration, of a posterior with a key of WAYS."""
     _, method, words = WAYS[way]
-    return ("fit", posterior, "--method", method, *words)
+    return (verb, posterior, "--method", method, *words)
+
+
+def why_not(posterior: str) -> str:
+    """Return why a posterior cannot be calibrated, or "". Of posteriordb's only the command knows."""
+    if posterior in MODELS or posterior.startswith(EXAMPLE):
+        return ""
+    return f"{TARGETS[posterior].label} is a density without data, so no data sets can be simulated to calibrate it."
 
 
 def posteriors() -> dict[str, str]:

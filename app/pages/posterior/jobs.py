@@ -1,4 +1,4 @@
-"""The jobs of page "Your posterior": a fit, or a check of a file or of a stage, each in a process of its own."""
+"""The jobs of page "Your posterior": a fit, a calibration, or a check of draws, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from stein_core import TARGETS, Recipe, Spec
 from stein_core.cli.posterior import EXAMPLE
-from steinlab.pages.posterior.choice import has_scores, posteriors
+from steinlab.pages.posterior.choice import WAYS, command, has_scores, posteriors
 from steinlab.pages.posterior.shown import Shown
 from steinlab.server.jobs import JOBS, Job
 
@@ -39,7 +39,7 @@ class PosteriorJob(Job):
         report: the report as one HTML page.
     """
 
-    label = "a fit"
+    label, unit = "a fit", "steps"
 
     def __init__(
         self,
@@ -83,6 +83,11 @@ class PosteriorJob(Job):
         self.report = (folder / "report.html").read_text(encoding="utf-8")
 
     @property
+    def starts(self) -> str:
+        """Return what is done before the first step."""
+        return f"Checking {self.title}" if self.way == UPLOAD else "Finding the start, and compiling"
+
+    @property
     def of(self) -> str:
         """Return what the select calls the posterior."""
         if self.target == RUN:
@@ -94,6 +99,32 @@ class PosteriorJob(Job):
     def shown(self) -> Shown:
         """Return the result as the page holds it."""
         return Shown(self.result, self.report, self.title, self.of, self.way, self.target, self.words, self.files)
+
+
+class CalibrationJob(PosteriorJob):
+    """Run `calibrate`.
+
+    Args:
+        target: the posterior.
+        way: its key of WAYS.
+        n: number of data sets.
+
+    Attributes:
+        ranks: the ranks as CSV.
+    """
+
+    label, unit, starts = "a calibration", "data sets", "Simulating data, and compiling"
+
+    def __init__(self, target: str, way: str, n: int):
+        super().__init__((*command(target, way, "calibrate"), "--n", str(n)), WAYS[way][0], way, target, more=True)
+        self.ranks = ""
+
+    def arguments(self, folder: Path) -> list[str]:
+        return [*super().arguments(folder), "--ranks", str(folder / "ranks.csv")]
+
+    def collect(self, folder: Path) -> None:
+        super().collect(folder)
+        self.ranks = (folder / "ranks.csv").read_text(encoding="utf-8")
 
 
 class Turns:

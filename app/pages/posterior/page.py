@@ -12,9 +12,10 @@ import panel_material_ui as pmui
 from stein_core.posterior.drawing import CSS, questions
 from stein_core.posterior.weighing import MOST
 from steinlab.pages.posterior.aside import CARD, CSS as ASIDE, NUTS, TWICE, WEIGHED, rows, verdict
+from steinlab.pages.posterior.calibrated import Calibrated
 from steinlab.pages.posterior.choice import LINK, WAYS, Choice, command, posteriors
 from steinlab.pages.posterior.example import CHOICE, example
-from steinlab.pages.posterior.jobs import UPLOAD, PosteriorJob, Turns, check_of_file, checks_of_stage
+from steinlab.pages.posterior.jobs import UPLOAD, CalibrationJob, PosteriorJob, Turns, check_of_file, checks_of_stage
 from steinlab.pages.posterior.shown import Shown
 from steinlab.pages.posterior.tables import CSS as TABLES, tables
 from steinlab.server.jobs import JOBS
@@ -84,6 +85,8 @@ class PosteriorPage:
         )
         self.files = pmui.Row(page, numbers, margin=0)
         self.aside = pmui.Column(self.verdict, self.further, self.files, visible=False, margin=0, styles=CARD)
+        self.calibrated = Calibrated(self.calibrate)
+        self.calibrated.offer(self.choice.posterior)
         self.measured = Text(
             html=tables(),
             stylesheets=[TABLES, WIDE],
@@ -99,8 +102,9 @@ class PosteriorPage:
         )
         self.main = [
             pn.Column(
-                pn.Column(title, controls, self.about, self.error, styles=MIDDLE_OF_PAGE),
+                pn.Column(title, controls, self.about, self.calibrated.controls, self.error, styles=MIDDLE_OF_PAGE),
                 pn.FlexBox(self.text, self.aside, gap="12px 40px", styles=BELOW, margin=(8, 16)),
+                pn.Column(self.calibrated.result, margin=(0, 8), styles=BELOW),
                 pn.Column(self.measured, margin=(8, 16), styles=BELOW),
                 sizing_mode="stretch_width",
                 margin=(12, 8, 0, 8),
@@ -133,12 +137,13 @@ class PosteriorPage:
     def refresh(self):
         """Show how far the job is, and its result."""
         active = self.turns.active
-        self.run.disabled = self.stop.visible = self.bar.visible = active
+        self.run.disabled = self.calibrated.button.disabled = self.stop.visible = self.bar.visible = active
         if active is not self.busy:
             self.busy = active
             self.text.styles = ANSWER | ({"opacity": OLD} if active and not self.turns.job.more else {})
             self.draw_rows()
         if active:
+            self.bar.unit = self.turns.job.unit
             self.bar.show(self.turns.job)
             self.reading.object = self.news(self.turns.job)
         elif job := self.turns.ended():
@@ -152,8 +157,7 @@ class PosteriorPage:
 
     def news(self, job: PosteriorJob) -> str:
         """Return how far a job is, and which file comes next."""
-        starts = f"Checking {job.title}" if job.way == UPLOAD else "Finding the start, and compiling"
-        said = progress(job, "steps") if JOBS.ahead(job) or job.total > 1 else starts
+        said = progress(job, job.unit) if JOBS.ahead(job) or job.total > 1 else job.starts
         return said + (f". Then {self.turns.upload.title}" if self.turns.upload else "")
 
     # ---- from the user
@@ -161,6 +165,7 @@ class PosteriorPage:
     def on_choice(self, event) -> None:
         """Take another posterior or method. What is shown stays until the next fit."""
         self.choice = Choice(self.posterior.value, self.way.value)
+        self.calibrated.offer(self.choice.posterior)
 
     def fit(self, way: str = "", reference: bool = False) -> None:
         """Fit the chosen posterior and check the fit.
@@ -173,6 +178,10 @@ class PosteriorPage:
         target, key = (self.shown.target, way or self.shown.way) if again else (self.choice.posterior, self.choice.way)
         words = (*command(target, key), *("--reference", "nuts") * reference)
         self.start(PosteriorJob(words, WAYS[key][0], key, target, self.shown.files if again else {}, more=bool(way)))
+
+    def calibrate(self, n: int) -> None:
+        """Calibrate the chosen method on n data sets that the chosen posterior's model has made."""
+        self.start(CalibrationJob(self.choice.posterior, self.choice.way, n))
 
     def change(self, key: str) -> None:
         """Run a suggestion, or look at its result if it was measured: a key of WAYS, or NUTS."""
@@ -233,7 +242,10 @@ class PosteriorPage:
     # ---- what is shown
 
     def take(self, job: PosteriorJob) -> None:
-        """Show the result of a job: as the one that is looked at, or as one more that was measured."""
+        """Show the result of a job: a calibration, or a fit that is looked at, or one more that was measured."""
+        if isinstance(job, CalibrationJob):
+            self.reading.object = job.result["verdict"].splitlines()[0] + " See below."
+            return self.calibrated.take(job, self.shell.frame.dark_theme)
         if job.more and self.shown:
             self.tried = [one for one in self.tried if one.way != job.way] + [job.shown]
         else:
@@ -242,7 +254,8 @@ class PosteriorPage:
         self.draw()
 
     def draw(self) -> None:
-        """Draw the answer, in the present theme."""
+        """Draw the answer and the calibration, in the present theme."""
+        self.calibrated.draw(self.shell.frame.dark_theme)
         if self.shown is None:
             return
         way = self.shown.way
