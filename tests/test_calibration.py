@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import kstest, norm
 from test_cli import run  # noqa: F401  (a fixture)
 
+from stein_core.cli.bench_calibrate import false_alarms
 from stein_core.posterior.calibration import calibrate
 from stein_core.posterior.many import DRAWS, laplace
 from stein_core.posterior.ranks import band, curve, named, places
@@ -63,6 +64,11 @@ def test_one_curve_in_twenty_leaves_its_band():
     assert (many.low <= few.low).all() and (many.high >= few.high).all() and (many.high > few.high).any()
     pointwise = band(200, chance=1.0)
     assert np.mean(few.high - few.low) > np.mean(pointwise.high - pointwise.low)
+
+
+def test_exact_draws_of_a_model_are_blamed_as_rarely_as_the_band_says():
+    """Of 300 calibrations at most 15 are due: 4 sds of a binomial are 15."""
+    assert 0 < false_alarms(300, 100, seed=1) <= 30
 
 
 def test_places_of_uniform_ranks_are_uniform():

@@ -16,6 +16,7 @@ import numpy as np
 
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import keep_compiled
+from stein_core.cli.bench_calibrate import add_bench_calibrate
 from stein_core.cli.commands import check_out
 from stein_core.contract.target import Target
 from stein_core.posterior import Evidence, diagnose
@@ -39,7 +40,7 @@ FITS = {  # label -> method, knobs
 def add_bench(commands) -> None:
     """Add the arguments of `bench`."""
     what = commands.add_parser("bench", help="how right fits and verdicts are")
-    kinds = what.add_subparsers(dest="what", metavar="posteriors", required=True)
+    kinds = what.add_subparsers(dest="what", metavar="WHAT", required=True)
     bench = kinds.add_parser("posteriors", help="fits and verdicts on posteriors of posteriordb")
     bench.add_argument("--only", metavar="NAME,...", help="some of them")
     bench.add_argument("--fits", metavar="LABEL,...", help="some of the fits")
@@ -47,6 +48,7 @@ def add_bench(commands) -> None:
     bench.add_argument("--keep", metavar="FOLDER", help="write all draws there; those that are there are not made anew")
     bench.add_argument("--json", metavar="FILE", help="write the rows there")
     bench.set_defaults(act=run_bench_posteriors)
+    add_bench_calibrate(kinds)
 
 
 def run_bench_posteriors(options) -> int:
