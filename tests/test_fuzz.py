@@ -18,9 +18,19 @@ from guard import guarded
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
-from stein_core.cli import bench_posteriors, commands, main as cli, posterior, recordings, tables
+from stein_core.cli import (
+    bench_calibrate,
+    bench_posteriors,
+    calibrate,
+    commands,
+    main as cli,
+    posterior,
+    recordings,
+    tables,
+)
 from stein_core.papers.recording import Recording, Shot
 from stein_core.papers.wave_nuts import load_reference
+from stein_core.posterior.calibration import Calibration
 from stein_core.sweep.store import Store
 from stein_core.targets.data import downloads
 from steinlab.pages.collapse.grid import AXES, QUANTITIES, read_link
@@ -264,6 +274,9 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(posterior, "diagnose", lambda *what, **how: report)
     monkeypatch.setattr(posterior, "nuts", lambda *what: theta[None])
     monkeypatch.setattr(bench_posteriors, "rows_of", lambda *what: [])
+    monkeypatch.setattr(bench_calibrate, "false_alarms", lambda *what: 0)
+    calibrated = Calibration("smi", ("mean",), np.arange(20)[:, None], 20, 0, 0.0)
+    monkeypatch.setattr(calibrate, "calibrate", lambda *what, **how: calibrated)
     monkeypatch.setattr(tables, "run_cells", lambda cells, store, *how: store.rows(["key"]))
     monkeypatch.setattr(tables, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(cli.os, "execv", lambda *command: sys.exit(0))  # `serve` would replace this process
