@@ -152,7 +152,9 @@ def calibrate(
         particles: how many; by default 100 points for SVGD, else 20.
         steps: of a round. Each quarter has a smaller step size: 0.1, 0.03, 0.01, 0.003 standard deviations.
         rounds: of coordinates, at most.
-        knobs, guide: as for `fit`.
+        knobs: as for `fit`.
+        guide: name of the guide; by default the method's own. For SMI that is a normal with independent coordinates,
+            not the full one that `fit` takes.
         seed: of truths, data and runs.
         progress: show a bar; or what is called with the data sets that are done, and all.
         store: a file.npz that is written after each piece. If it is there, the same call goes on with it.

@@ -91,7 +91,7 @@ def fit(
             target with more coordinates than a covariance is made of, unless coordinates are raw.
     """
     began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates, knobs, seed)
-    _keep_programs()
+    keep_programs()
     with jax.enable_x64():
         target = _target(model, arguments, {**keywords, **(kwargs or {})}, seed)
     if target.dim > MOST_DIMS and coordinates != "raw":
@@ -161,7 +161,7 @@ def choices_of(method, particles, guide, coordinates, knobs, seed) -> dict[str, 
     return chosen
 
 
-def _keep_programs() -> None:
+def keep_programs() -> None:
     """Keep compiled programs, unless JAX has a folder for them already, or shall keep none."""
     if jax.config.jax_enable_compilation_cache and not jax.config.jax_compilation_cache_dir:
         try:

@@ -29,6 +29,7 @@ STEP_DRAWS, LEAST_DRAWS = 100, 5  # of all guides in a step, and of each
 WARM, SAMPLES = 500, 1000  # steps of NUTS; the samples are thinned to DRAWS
 NEWTON, CLOSE = 100, 1e-4  # steps to a mode, at most; and how near it is enough, in sds
 NOWHERE = 1e30  # -log density of what is not finite
+STEP_SIZES = tuple(size for size, _ in POINT_SIZES)  # each for a quarter of the steps
 FLATTEST, STEEPEST = 1e-3, 1e10  # curvature at a mode
 LEAST = 1e-3  # variance along a direction in the coordinates of a round, below which no new ones are taken
 
