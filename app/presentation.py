@@ -59,7 +59,9 @@ class Presentation:
             lecture.move(by)
 
     def on_key(self, key: str):
-        """Do what a key of the lecture says: "p", "left" or "right"."""
+        """Do what a key of the lecture says: "p", "left" or "right". A part of another page gives none."""
+        if self.shell.short:
+            return
         if key != "p":
             self.forth(1 if key == "right" else -1)
         elif lecture := getattr(self.shell.page, "lecture", None):

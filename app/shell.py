@@ -247,7 +247,7 @@ class Shell:
         if "height" in message and message["height"] != self.height_of_window:
             self.height_of_window = min(max(message["height"], 320), 4000)
             if self.pages and hasattr(self.page, "resized"):
-                self.page.resized()
+                pn.state.onload(self.page.resized)  # a change before that is lost
         if "key" in message:
             pn.state.onload(lambda: self.presentation.on_key(message["key"]))
         if message.keys() <= {"height", "key"}:

@@ -73,6 +73,7 @@ class TrainingPage:
         rest = pmui.Column(*self.below(), sizing_mode="stretch_width", margin=0)
         self.lecture.around += [self.sentence, self.erase, self.reset_points, self.legend, rest]
         self.lecture.only += [self.tour.text, self.large_legend]
+        self.lecture.stripped += [self.transport.strip, self.tour.strip]
         self.tour.text.visible = False
         warning = pmui.Alert(
             pn.pane.HTML(html.escape(" ".join(problems))), severity="warning", title="In this link", closeable=True

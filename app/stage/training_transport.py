@@ -8,7 +8,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from stein_core import Knob
-from steinlab.stage.transport import lecture_knobs
+from steinlab.stage.transport import SHORT_KNOBS, lecture_knobs
 from steinlab.ui.job_bar import MIDDLE, TEXT
 from steinlab.ui.knob_widgets import set_value
 
@@ -77,6 +77,13 @@ class Transport:
         for each in self.knobs.values():
             each.visible = on
         self.play.sx = {**ROUND, **LARGE} if on else ROUND
+
+    def strip(self) -> None:
+        """Show Play and two sliders: the page is part of another one."""
+        for each in self.plain:
+            each.visible = False
+        for name, each in self.knobs.items():
+            each.visible, each.sx = name in SHORT_KNOBS, {}
 
     def turn(self, value: Callable[[str], Any]) -> None:
         """Set the sliders of the lecture without telling the page.

@@ -33,6 +33,7 @@ STICKY = """@media (max-width: 600px) {
 ROW = {"sx": LARGE, "margin": (0, 24), "styles": {"flex": "1 1 160px", "max-width": "400px"}}
 DIMS = (1, 2, 5, 10, 20, 50, 100)  # of a lecture
 LECTURE_KNOBS = ("method.alpha", "method.particles", "kernel.name", "target.weight", "target.apart")
+SHORT_KNOBS = LECTURE_KNOBS[:2]  # of a page that is part of another one
 
 
 def lecture_knobs(known: Mapping[str, Knob], on_knob: Callable) -> dict:
@@ -124,7 +125,7 @@ class Transport:
         self._show_knobs()
 
     def _show_knobs(self):
-        wanted = set(LECTURE_KNOBS if self.large else LECTURE_KNOBS[:2] if self.short else ["method.alpha"])
+        wanted = set(LECTURE_KNOBS if self.large else SHORT_KNOBS if self.short else ["method.alpha"])
         for name, made in self.knobs.items():
             made.visible = name in wanted & self.used
             made.sx = LARGE if self.large else {}

@@ -41,6 +41,13 @@ class Dials:
             visible=False,
         )  # fmt: skip
 
+    def strip(self) -> None:
+        """Show the two sliders: the page is part of another one."""
+        self.inputs["kernels"].visible = False
+        for each in self.inputs.values():
+            each.sx = {}
+        self.row.visible = True
+
     def show(self, grid) -> None:
         """Set the controls to a grid: of several values to the first."""
         self.quiet = True

@@ -77,6 +77,7 @@ class Collapse:
         self.lecture = Lecture(shell, self.tour.move, self._enlarge, self.tour.lecture, on=talks)
         self.dials = Dials(lambda **change: self._take(replace(self.grid, **change), self.axis, self.quantity))
         self.lecture.only += [self.tour.text, self.dials.row]
+        self.lecture.stripped += [self.dials.strip, self.tour.strip]
         self.tour.text.visible = False
         rest = pmui.Column(
             self.key,
