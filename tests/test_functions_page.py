@@ -18,6 +18,7 @@ from steinlab.pages.functions.setup import STEPS, FunctionSetup, shown, used_by
 from steinlab.pages.functions.trained import SHIPPED, seen_before
 from steinlab.server.streaming import Streamer
 from steinlab.stage import nuts_job
+from steinlab.stage.parts import joined
 from steinlab.stage.training import Snapshot
 from steinlab.ui.job_bar import STILL
 
@@ -77,7 +78,7 @@ def line(m=3, **change):
 
 def test_a_frame_holds_what_its_script_takes_out():
     k, found = len(seen.GRID), line()
-    frame = stage.pack(7, {"fsvgd": found}, (np.zeros(k), np.ones(k)))
+    frame = joined(stage.parts(7, {"fsvgd": found}, (np.zeros(k), np.ones(k))))
     assert frame.dtype == np.float32 and frame[1:4].tolist() == [0, 7, 1]
     at = 4 + 2 * k
     assert frame[at : at + 5].tolist() == [shown().index("fsvgd"), 7, 0, 3, 3]

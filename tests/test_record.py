@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
+from steinlab.pages.wave.session import WaveSession
+from steinlab.pages.wave.setup import WaveSetup
 from steinlab.site import film, record as of_app
+from steinlab.stage import training_recorder
 from steinlab.stage.recorder import COLUMNS, FINE, parts_of, recorded, run_of
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.setup import Setup
@@ -93,7 +96,9 @@ def test_the_look_is_that_of_the_link_or_of_the_options(run, tmp_path, more, arg
     ("target=banana&methods=svgd,smi,vi,map", [], "allowed: 1 to 3 different ones."),
     ("banana", [], "LINK 'banana' has no fields; allowed: for example target=banana&methods=svgd,smi."),
     ("http://localhost:5006/app", [], "has no fields"),
-    ("page=wave&methods=svgd", [], "LINK: page 'wave' cannot be recorded; allowed: links of page Particles."),
+    ("page=collapse", [], "LINK: page 'collapse' has no run that a link repeats; allowed: links of pages Particles"),
+    ("page=wave&methods=svg", [], "LINK: unknown method 'svg'; did you mean 'svgd'?"),
+    ("page=wave&methods=svgd", ["--marks", "trails"], "--marks = 'trails' has nothing to choose; allowed: with a"),
     (f"{LINK}&theme=blue", [], "unknown theme 'blue'"),
     (f"{LINK}&show=arrows", [], "LINK: unknown mark 'arrows'"),
     (LINK, ["--marks", "atract"], "--marks: unknown mark 'atract'; did you mean 'attract'?"),
@@ -139,7 +144,51 @@ def test_a_run_that_diverges_ends_there(run, tmp_path):  # noqa: F811
     code, _, err = run("record", f"{wild}&init.spread=3", "--out", out)
     steps = [int(frame[4]) for frame in decoded(kept(out))]
     assert code == 3 and steps == [*range(len(steps))] and 1 < len(steps) < 10
-    assert f"error: SVGD diverged at step {len(steps)}; run.html ends there." in err
+    assert f"error: SVGD diverged at step {len(steps)}; the recording ends there." in err
     code, _, err = run("record", f"{wild}&init.shift=100", "--out", tmp_path / "no.html")
     assert code == 2 and "SVGD diverged at the first step; allowed: a smaller method.step_size." in err
     assert os.listdir(tmp_path) == ["run.html"]
+
+
+def widths(replay) -> list[int]:
+    """How many numbers each frame of a training keeps."""
+    return [sum(-(-n // every) for n, every, _ in replay["layouts"][at][1]) for at in replay["order"]]
+
+
+def test_a_replay_of_a_training_holds_its_frames_in_whole_units(run, tmp_path):  # noqa: F811
+    out = tmp_path / "run.html"
+    code, said, err = run(
+        "record", "page=wave&methods=map&width=2&seed=1&method.step_size=0.3", "--out", out, "--steps", 9, "--every", 4
+    )
+    replay = kept(out)
+    assert code == 0 and not err and [len(replay[name]) for name in ("order", "layouts")] == [4, 1]
+    planes = np.frombuffer(gzip.decompress(base64.b64decode(replay["data"])), np.uint8).reshape(3, -1).astype(int)
+    signed = planes[0] | planes[1] << 8 | planes[2] << 16
+    moves = np.where(signed % 2, -(signed + 1) // 2, signed // 2).reshape(4, -1)
+    assert (moves[1:] < 0).any() and (moves[1:, 3:] > 0).any()
+    frames = moves.cumsum(axis=0)
+    assert frames.shape[1] == widths(replay)[0] and frames[:, 2].tolist() == [0, 4, 8, 9]  # the steps
+    setup = WaveSetup(methods=("map",), width=2, seed=1, knobs={"method.step_size": 0.3})
+    session = WaveSession(setup, None, print)
+    session.begin_here()
+    at = 0
+    for part, (n, every, unit) in zip(session.look_at(9), replay["layouts"][0][1], strict=True):
+        found = unit * frames[-1, at : (at := at + -(-n // every))]
+        np.testing.assert_allclose(found, np.asarray(part.numbers)[::every], atol=0.501 * unit)
+    assert at == frames.shape[1] and "NUTS" in replay["legend"] and replay["points"]["xy"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["wave", "functions"])
+def test_a_replay_of_a_training_with_300_frames_is_small(run, tmp_path, page):  # noqa: F811
+    code, _, _ = run("record", f"page={page}", "--out", tmp_path / "run.html")
+    assert code == 0 and len(kept(tmp_path / "run.html")["order"]) > 300
+    assert (tmp_path / "run.html").stat().st_size < 400e3
+
+
+def test_a_training_that_diverges_says_so(run, tmp_path, monkeypatch):  # noqa: F811
+    real = training_recorder.recorded
+    monkeypatch.setattr(training_recorder, "recorded", lambda *how: (real(*how)[0], {"map": 4}))
+    link = "page=wave&methods=map&width=2&seed=1"
+    code, _, err = run("record", link, "--out", tmp_path / "run.html", "--steps", 9, "--every", 4)
+    assert code == 3 and err == "error: MAP diverged at step 5.\n" and os.listdir(tmp_path) == ["run.html"]

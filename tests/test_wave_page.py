@@ -18,12 +18,13 @@ from steinlab.pages.wave.nuts import NutsJob
 from steinlab.pages.wave.parts import nuts_sentence, table
 from steinlab.pages.wave.recovery import STOP, Recovery, apart, table_of
 from steinlab.pages.wave.setup import PAPER, WaveSetup, all_knobs, read_points, shown, used_by
-from steinlab.pages.wave.stage import pack
+from steinlab.pages.wave.stage import parts
 from steinlab.pages.wave.widths import narrowing, shipped_rows, spreads
 from steinlab.server import background
 from steinlab.server.jobs import SweepJob
 from steinlab.stage import nuts_job
 from steinlab.stage.hand_over import runs_of_training
+from steinlab.stage.parts import joined
 from steinlab.stage.training import Snapshot
 
 TINY = WaveSetup(width=1, methods=("svgd", "map"))
@@ -227,7 +228,7 @@ def test_a_job_stops_with_the_server(monkeypatch):
 
 def test_a_picture_travels_with_its_row_and_method():
     wide = Band(*np.ones((3, 4)))
-    frame = pack(1, 25, {"map": Evaluation(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)})
+    frame = joined(parts(1, 25, {"map": Evaluation(20, wide, wide, np.zeros((2, 4)), None, 0.0, True)}))
     assert (
         list(frame[:4]) == [0, 1, 25, 1]
         and list(frame[4:8]) == [shown().index("map"), 20, 1, 2]

@@ -1,4 +1,4 @@
-"""`steinlab record LINK`: a run of page Particles as a page that plays it, as a film or as a GIF."""
+"""`steinlab record LINK`: the run of a link as a page that plays it, as a film or as a GIF."""
 
 from __future__ import annotations
 
@@ -9,30 +9,45 @@ from urllib.parse import parse_qsl, urlsplit
 
 from stein_core import METHODS
 from stein_core.base.errors import short, unknown
+from steinlab.pages.functions.page import FunctionsPage
 from steinlab.pages.particles import Particles
+from steinlab.pages.wave.page import WavePage
 from steinlab.site.film import check_browser, film, gif
+from steinlab.stage import training_recorder
+from steinlab.stage.lecture import Lecture
 from steinlab.stage.live_page import Look
 from steinlab.stage.recorder import again, recorded, replay_of, run_of, usual
 from steinlab.stage.setup import MOST_STEPS, Setup
+from steinlab.stage.training_page import TrainingPage
+from steinlab.stage.training_setup import TrainingSetup
 from steinlab.ui import link
 
 KINDS = {".html": None, ".webm": film, ".gif": gif}  # and what makes one of a replay
 MOST_FRAMES = 3000
+FRAMES = 300  # of a run whose link does not say its steps
 THEMES = ("light", "dark")
+TRAINING = {"wave": WavePage, "functions": FunctionsPage}
 AROUND = ("page", "theme", "ui")  # fields of the app, not of a page
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded. show: names of the marks. dark: the theme."""
+    """What is recorded. show: names of the marks. dark: the theme. page: on which networks train, or None. steps: where
+    the run ends, if nobody says so."""
 
-    setup: Setup
+    setup: Setup | TrainingSetup
     show: tuple[str, ...]
     dark: bool
+    page: type[TrainingPage] | None = None
+    steps: int = FRAMES
+
+    def every(self, steps: int) -> int:
+        """Return the steps from one frame to the next, if nobody says so."""
+        return -(-steps // FRAMES) if self.page else 1
 
 
 def read(text: str, theme: str | None = None, marks: str | None = None) -> Wanted:
-    """Read a link of page Particles.
+    """Read a link of page Particles, 1-D wave or Function space.
 
     Args:
         text: its query, or a whole address.
@@ -40,7 +55,7 @@ def read(text: str, theme: str | None = None, marks: str | None = None) -> Wante
         marks: names with commas between; None are the link's own, or those that the page draws.
 
     Raises:
-        ValueError: it is no link of that page, or something in it is wrong.
+        ValueError: it is a link of another page, or something in it is wrong.
     """
     try:
         query = urlsplit(text).query if "?" in text else text
@@ -50,13 +65,19 @@ def read(text: str, theme: str | None = None, marks: str | None = None) -> Wante
     if not fields:
         raise ValueError(f"LINK {short(text)!r} has no fields; allowed: for example target=banana&methods=svgd,smi.")
     page = fields.get("page", Particles.key)
-    if page != Particles.key:
-        raise ValueError(f"LINK: page {short(page)!r} cannot be recorded; allowed: links of page Particles.")
+    if page not in (Particles.key, *TRAINING):
+        raise ValueError(
+            f"LINK: page {short(page)!r} has no run that a link repeats; allowed: links of pages Particles, 1-D wave "
+            "and Function space."
+        )
     theme = theme or fields.get("theme", "light")
     if theme not in THEMES:
         raise unknown("theme", theme, THEMES)
+    own = {name: value for name, value in fields.items() if name not in AROUND}
+    if page in TRAINING:
+        return _training(TRAINING[page], own, marks, theme == "dark")
     look = Particles.look_fields()
-    shown, run = link.split(look, {name: value for name, value in fields.items() if name not in AROUND})
+    shown, run = link.split(look, own)
     setup, problems = Setup.from_query(run, Particles.plain)
     plain = Look(tuple(Particles.drawn))
     given, unseen = link.read(look, shown, plain)
@@ -66,7 +87,19 @@ def read(text: str, theme: str | None = None, marks: str | None = None) -> Wante
         given, wrong = link.read(look, {"show": marks}, plain)
         if wrong:
             raise ValueError(f"--marks: {wrong['show']}")
-    return Wanted(setup, given.show, theme == "dark")
+    return Wanted(setup, given.show, theme == "dark", steps=setup.steps or FRAMES)
+
+
+def _training(page: type[TrainingPage], fields: dict[str, str], marks: str | None, dark: bool) -> Wanted:
+    """Read a link of a page on which networks train."""
+    if marks is not None:
+        raise ValueError(f"--marks = {short(marks)!r} has nothing to choose; allowed: with a link of page Particles.")
+    _, fields, unread = Lecture.of_query(fields)
+    setup, problems = page.setups.from_query(fields)
+    if problems := [*unread, *problems]:
+        raise ValueError(f"LINK: {' '.join(problems)}")
+    steps = setup.steps or page.sessions(setup, None, lambda news: None).end
+    return Wanted(setup, (), dark, page, steps)
 
 
 def record(
@@ -100,10 +133,21 @@ def record(
     paint = KINDS[out.suffix]
     if paint:
         check_browser()
+    shoot = _trained if wanted.page else _run
+    page, clock, lost = shoot(wanted, steps, every, lambda step: say(step, ""))
+    if paint:
+        say(clock, "painting")
+    made = paint(page, size) if paint else page.encode()
+    out.write_bytes(made)
+    return len(made), lost
+
+
+def _run(wanted: Wanted, steps: int, every: int, say: Callable[[int], None]) -> tuple[str, int, str]:
+    """Return the replay of a run of page Particles, its last step, and what has diverged, or ""."""
     view = Particles.views()
     before = run_of(wanted.setup, view)
     run = again(before, view)
-    frames, diverged = recorded(run, view, steps, every, lambda step: say(step, ""))
+    frames, diverged = recorded(run, view, steps, every, say)
     names = " and ".join(METHODS[name].label for name in diverged)
     if len(frames) == 1:
         raise ValueError(f"{names} diverged at the first step; allowed: a smaller method.step_size.")
@@ -111,8 +155,16 @@ def record(
     scene = {**scene, "backgrounds": usual(before, view, scene["backgrounds"])}
     show = {name: name in wanted.show for name in Particles.marks}
     page = replay_of(frames, scene, Particles.marks, show, wanted.dark)
-    if paint:
-        say(run.clock, "painting")
-    made = paint(page, size) if paint else page.encode()
-    out.write_bytes(made)
-    return len(made), f"{names} diverged at step {run.clock + 1}; {out.name} ends there." if diverged else ""
+    return page, run.clock, f"{names} diverged at step {run.clock + 1}; the recording ends there." if diverged else ""
+
+
+def _trained(wanted: Wanted, steps: int, every: int, say: Callable[[int], None]) -> tuple[str, int, str]:
+    """Return the replay of a training, its last step, and what has diverged, or ""."""
+    page, setup = wanted.page, wanted.setup
+    networks = setup.networks()
+    sessions = [page.sessions(network, None, lambda news: None, row) for row, network in enumerate(networks)]
+    frames, lost = training_recorder.recorded(sessions, steps, every, say)
+    stage = page.stages(lambda message: None, dark=wanted.dark)
+    page.pose(stage, setup)
+    made = training_recorder.replay_of(frames, stage, page.legend_of(setup), wanted.dark)
+    return made, steps, " ".join(f"{METHODS[name].label} diverged at step {step + 1}." for name, step in lost.items())

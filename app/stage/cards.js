@@ -1,14 +1,6 @@
 // What stands around the panels, in HTML: heads, read-outs and the legend.
 const HISTORY = 300;
 
-function element(tag, className, parent, text = "") {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 // A small picture of a mark, in a box of 28 x 16.
 function glyph(name, theme, color = theme.ink) {
   const arrow = (paint, open) => `<path d="M1 8H${open ? 25 : 18}" stroke="${paint}" stroke-width="2"/>` + (open ?

@@ -2,6 +2,7 @@
 const AIR = 8;  // pixels between panels
 const BELOW = 196;  // pixels of a lecture under the panels: the transport and the legend
 const COMMANDS = {" ": "space", ArrowRight: "right", r: "r", R: "r"};
+const REPLAYED = {...COMMANDS, ArrowLeft: "left"};
 const TYPING = "input, textarea, select, button, [role=slider], [role=combobox], [role=menu], [role=tab], [contenteditable]";
 
 // ", step 20" of a method that is elsewhere than the picture.
@@ -16,6 +17,13 @@ function columnsOf(count, width, least, most = count) {
   return Math.ceil(count / Math.ceil(count / fit));
 }
 
+// Reads a frame part by part. runs: [numbers, every, unit] of each, as in `parts.py`.
+function reader(frame) {
+  const runs = [];
+  let o = 0;
+  return {runs, take: (n, every = 1, unit = 1) => { runs.push([n, every, unit]); return frame.subarray(o, o += n); }};
+}
+
 /* stage says what is in the panels:
    label: of the canvas; main: kind of the points that keys choose and a click adds; adds: the event that adds one;
    names: kind -> its name in messages; digits, every: of these messages, and ms between two; reach: pixels to a point,
@@ -23,14 +31,16 @@ function columnsOf(count, width, least, most = count) {
    title(place), inside(ctx, place, color, look), axes(place): of a panel; heads, over: drawn around panels;
    take(): what to tell Python once all that waits is drawn; candidates(place): [kind, index, x, y] of its points;
    contains(place, x, y); held(kind, place, x, y): where a point goes; key(event): whether it was used;
-   frame(array), scene(), points(): news from Python. */
-function panelStage({model, el}, stage) {
+   frame(array), scene(), points(): news from Python; runs(array): the parts of a frame.
+   still: nothing can be moved, since the panels show what was kept. */
+function panelStage({model, el, still = false}, stage) {
   const canvas = document.createElement("canvas");
-  Object.assign(canvas, {tabIndex: 0, role: "application", ariaLabel: stage.label});
+  Object.assign(canvas, {tabIndex: 0, role: still ? "img" : "application", ariaLabel: still ? stage.label.split(".")[0] : stage.label});
   canvas.style.cssText = "display: block; width: 100%; touch-action: pan-y";
   el.append(canvas);
   const s = {places: [], lists: {}, width: 0, height: 0, family: "", selected: -1, hover: null, drag: null,
-    repaint, layout, marked, touched, room, choose};
+    repaint, layout, marked, touched, room, choose, around: still ? 200 : 430};  // around: pixels that a page has beside panels
+  const recorder = new Recorder();
   let ctx = null, tallest = 0, raf = 0, dragged = false, told = 0;
 
   function repaint() { raf ||= requestAnimationFrame(paint); }
@@ -172,7 +182,10 @@ function panelStage({model, el}, stage) {
     const target = e.composedPath()[0];
     if (!el.clientWidth || e.ctrlKey || e.metaKey || e.altKey || target.closest?.(TYPING)) return;
     const chosen = s.hover ?? {kind: stage.main, index: s.selected};
-    if (target === canvas && stage.key(e)) { /* done */ }
+    if (still) {
+      if (!REPLAYED[e.key]) return;
+      model.send_msg({key: REPLAYED[e.key]});
+    } else if (target === canvas && stage.key(e)) { /* done */ }
     else if ((e.key === "Delete" || e.key === "Backspace") && chosen.index >= 0) remove(chosen);
     else if (e.key === "Escape" && s.selected >= 0) s.selected = -1;
     else if (model.lecture && e.key === "ArrowRight") return;  // to the next stop
@@ -192,10 +205,36 @@ function panelStage({model, el}, stage) {
   // ---- from Python
 
   function onMessage(message) {
-    if (message.export) return exportPicture(message.export, s.width, s.height, draw);
+    if (message.export) return exportStage(message);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
-    stage.frame(new Float32Array(message.buffer, message.byteOffset, message.length));
+    const frame = new Float32Array(message.buffer, message.byteOffset, message.length);
+    if (!still) recorder.take(frame);
+    stage.frame(frame);
     repaint();
+  }
+
+  function exportStage({export: kind, page, legend}) {
+    if (kind === "png" || kind === "svg") return exportPicture(kind, s.width, s.height, draw);
+    const {frames} = recorder;
+    if (frames.length) return offerRun(kind, el, frames.length, () => replayOf(page, model, legend, frames, stage.runs), size => shoot(frames, size));
+  }
+
+  // Films frames. make: `filmOf` or `picturesOf`.
+  async function shoot(frames, size, make = filmOf) {
+    const show = frame => {
+      for (const message of stage.take()) model.send_msg(message);  // of what waits to be painted
+      stage.frame(frame);
+      stage.take();
+    };
+    try {
+      return await make(frames, ...size, (frame, ctx) => {
+        show(frame);
+        paintWithin(ctx, size, THEMES[model.dark ? "dark" : "light"].paper, [s.width, s.height, draw]);
+      }, () => {});
+    } finally {
+      shownAt(frames, frames.length - 1).forEach(show);
+      repaint();
+    }
   }
 
   function takePoints() {
@@ -214,15 +253,11 @@ function panelStage({model, el}, stage) {
     resizer.observe(el);
     const onWindow = () => { if (innerHeight !== tallest) layout(); };
     addEventListener("resize", onWindow);
-    canvas.addEventListener("mousedown", e => e.preventDefault());  // a click is not to take the keys from the page
-    canvas.addEventListener("pointerdown", down);
-    canvas.addEventListener("pointermove", move);
-    canvas.addEventListener("pointerup", up);
-    canvas.addEventListener("pointercancel", up);
-    canvas.addEventListener("pointerleave", () => { s.hover = null; repaint(); });
-    canvas.addEventListener(stage.adds, add);
-    canvas.addEventListener("touchstart", touchstart, {passive: false});
+    model.on("dark", shade);
+    shade();
     document.addEventListener("keydown", onKey);
+    window.steinpanels = {shoot};
+    if (!still) listen();
     model.on("msg:custom", onMessage);
     model.on("scene", () => { stage.scene(); layout(); });
     model.on("points", takePoints);
@@ -238,5 +273,19 @@ function panelStage({model, el}, stage) {
     layout();
     model.send_msg({ready: true});
   };
+
+  const shade = () => el.classList.toggle("dark", model.dark);  // for the questions
+  s.forget = () => recorder.clear();
+
+  function listen() {
+    canvas.addEventListener("mousedown", e => e.preventDefault());  // a click is not to take the keys from the page
+    canvas.addEventListener("pointerdown", down);
+    canvas.addEventListener("pointermove", move);
+    canvas.addEventListener("pointerup", up);
+    canvas.addEventListener("pointercancel", up);
+    canvas.addEventListener("pointerleave", () => { s.hover = null; repaint(); });
+    canvas.addEventListener(stage.adds, add);
+    canvas.addEventListener("touchstart", touchstart, {passive: false});
+  }
   return s;
 }

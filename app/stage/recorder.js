@@ -1,5 +1,5 @@
-// What was shown of a run, to keep it: as one page that plays it again, or as a film. A frame is as `wire.pack` makes it.
-const MANY = 600, HEAVY = 8e6, COLUMNS = 9, FINE = 32767, FILM = {rate: 30, seconds: 10, bits: 2e6}, GIF = {rate: 15, seconds: 9};
+// What was shown of a run, to keep it: as one page that plays it again. A frame is as `wire.pack` makes it.
+const MANY = 600, HEAVY = 8e6, COLUMNS = 9, FINE = 32767;
 
 // Where each panel of a frame begins, where its rows do, and how many there are.
 function partsOf(frame) {
@@ -13,6 +13,7 @@ function partsOf(frame) {
   return parts;
 }
 const clockOf = frame => Math.max(...partsOf(frame).map(part => part.step));
+const shownAt = (frames, k) => [frames[k]];  // what is on screen at a moment
 
 class Recorder {
   frames = [];
@@ -25,13 +26,6 @@ class Recorder {
     if (this.frames.length > MANY || this.frames.length * frame.byteLength > HEAVY) this.frames = this.frames.filter((_, k) => k % 2 === 0);
   }
 }
-
-const joined = (Kind, lists) => {
-  const all = new Kind(lists.reduce((sum, list) => sum + list.length, 0));
-  lists.reduce((at, list) => (all.set(list, at), at + list.length), 0);
-  return all;
-};
-const piped = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
 // Frames as text. Positions and forces have 16 bits of the largest value in their column, as changes from frame to frame.
 async function encoded(frames) {
@@ -53,13 +47,11 @@ async function encoded(frames) {
   }
   const head = joined(Float32Array, heads), move = joined(Int16Array, moves);
   const bytes = joined(Uint8Array, [new Uint8Array(head.buffer), Uint8Array.from(move), Uint8Array.from(move, v => v >> 8)]);
-  let text = "";
-  for (const byte of await piped(bytes, new CompressionStream("gzip"))) text += String.fromCharCode(byte);
-  return {scales, count: frames.length, heads: head.length, data: btoa(text)};
+  return {scales, count: frames.length, heads: head.length, data: await packed(bytes)};
 }
 
 async function decoded({scales, count, heads, data}) {
-  const bytes = await piped(Uint8Array.from(atob(data), c => c.charCodeAt(0)), new DecompressionStream("gzip"));
+  const bytes = await unpacked(data);
   const head = new Float32Array(bytes.buffer, 0, heads), [low, high] = [0, 1].map(k => 4 * heads + k * (bytes.length - 4 * heads) / 2);
   const move = Int16Array.from({length: high - low}, (_, k) => bytes[low + k] | bytes[high + k] << 8), before = [], frames = [];
   let h = 0, at = 0;
@@ -81,56 +73,5 @@ async function decoded({scales, count, heads, data}) {
 // page: the text of a page that plays what stands in the place of DATA.
 async function replayOf(page, {scene, marks, show, dark}, frames) {
   const cards = scene.cards.map(card => ({...card, edit: false}));
-  const kept = {...await encoded(frames), scene: {...scene, cards}, marks, show, dark};
-  const text = page.replace("/* DATA */ null", () => JSON.stringify(kept).replaceAll("</", "<\\/"));
-  return new Blob([text], {type: "text/html"});
+  return pageOf(page, {...await encoded(frames), scene: {...scene, cards}, marks, show, dark});
 }
-
-// A film of at most ten seconds. paint(frame, ctx): paints one frame. told(share): how much is done.
-async function filmOf(frames, width, height, paint, told) {
-  const canvas = Object.assign(document.createElement("canvas"), {width, height}), ctx = canvas.getContext("2d");
-  const stream = canvas.captureStream(FILM.rate), bits = FILM.bits * (height > 720 ? 1.2 : 1), chunks = [];
-  const recorder = new MediaRecorder(stream, {mimeType: "video/webm", videoBitsPerSecond: bits});
-  recorder.ondataavailable = e => chunks.push(e.data);
-  const ended = new Promise(done => { recorder.onstop = done; });
-  const every = Math.max(1, frames.length / (FILM.rate * FILM.seconds));
-  paint(frames[0], ctx);
-  recorder.start();
-  for (let k = 0; k < frames.length; k += every) {
-    paint(frames[Math.round(k)] ?? frames.at(-1), ctx);
-    told(k / frames.length);
-    await new Promise(done => setTimeout(done, 1000 / FILM.rate));
-  }
-  paint(frames.at(-1), ctx);
-  await new Promise(done => setTimeout(done, 500));  // the last picture stays
-  recorder.stop();
-  await ended;
-  stream.getTracks().forEach(track => track.stop());
-  return new Blob(chunks, {type: "video/webm"});
-}
-
-// The pictures of a GIF as data URLs, as fast as the film. No browser encodes a GIF; its last picture stays a second.
-async function picturesOf(frames, width, height, paint) {
-  const ctx = Object.assign(document.createElement("canvas"), {width, height}).getContext("2d"), pictures = [];
-  const many = Math.ceil(GIF.rate * Math.min(GIF.seconds, frames.length / FILM.rate));
-  for (let k = 0; k < many; k++) {
-    paint(frames[Math.round(k / Math.max(1, many - 1) * (frames.length - 1))], ctx);
-    pictures.push(ctx.canvas.toDataURL());
-  }
-  return pictures;
-}
-
-// Ask whether to save something, with its size. choices: {label: call}.
-function offer(parent, text, choices) {
-  const box = element("dialog", "offer", parent);
-  element("p", "", box, text);
-  const row = element("div", "", box);
-  for (const [label, call] of Object.entries({...choices, Cancel: () => {}})) {
-    const button = element("button", "", row, label);
-    button.type = "button";
-    button.onclick = () => { box.close(); call(); };
-  }
-  box.onclose = () => box.remove();
-  box.showModal();
-}
-const megabytes = blob => `${(blob.size / 1e6).toFixed(2)} MB`;

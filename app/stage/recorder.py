@@ -12,11 +12,10 @@ import numpy as np
 
 from stein_core import compile
 from steinlab.stage.contract import LiveSetup, View
-from steinlab.stage.replay import replay_page
+from steinlab.stage.replay import DATA, replay_page
 from steinlab.stage.run import Run
 from steinlab.stage.session import capacity_of
 
-DATA = "/* DATA */ null"  # where the frames stand
 COLUMNS, FINE = 9, 32767  # of a row; the largest number of 16 bits
 START = 40  # frames of a run that the length of its arrows is taken from
 

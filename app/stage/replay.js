@@ -1,22 +1,26 @@
 // The page of a replay: it plays the frames that it holds.
 const $ = id => document.getElementById(id), RATE = 30;
 const asked = new URLSearchParams(location.search).get("theme");
-const dark = asked ? asked === "dark" : REPLAY.dark;
-document.documentElement.dataset.theme = dark ? "dark" : "light";
-document.documentElement.style.colorScheme = dark ? "dark" : "light";
-document.title = `${REPLAY.scene.cards.map(card => card.title).join(", ")}: a replay of Steinlab`;
+const {scene, ...rest} = REPLAY, named = scene.cards ?? scene.panels ?? scene.rows.flatMap(row => row.panels);
+document.title = `${[...new Set(named.map(({title, label}) => title ?? label))].join(", ")}: a replay of Steinlab`;
+$("legend").innerHTML = REPLAY.legend ?? "";
 const player = {at: 0, playing: false, frames: []};
-const model = new StageModel({marks: REPLAY.marks, show: REPLAY.show, dark}, message => {
+const model = new StageModel(rest, message => {
   const key = {space: () => play(!player.playing), right: () => go(player.at + 1, true), left: () => go(player.at - 1, true), r: () => go(0, true)};
   key[message.key]?.();
 });
+function darken(dark) {
+  document.documentElement.dataset.theme = document.documentElement.style.colorScheme = dark ? "dark" : "light";
+  model.dark = dark;
+}
+darken(asked ? asked === "dark" : REPLAY.dark);
 function go(at, pause = false) {
   if (pause) play(false);
   player.at = Math.min(Math.max(at, 0), player.frames.length - 1);
-  const frame = player.frames[Math.floor(player.at)];
-  model.tell("msg:custom", frame);
+  const now = Math.floor(player.at);
+  for (const frame of shownAt(player.frames, now)) model.tell("msg:custom", frame);
   $("at").value = player.at;
-  $("step").textContent = `step ${clockOf(frame)}`;
+  $("step").textContent = `step ${clockOf(player.frames[now])}`;
 }
 function play(on) {
   if (on && player.at >= player.frames.length - 1) player.at = 0;
@@ -36,20 +40,25 @@ decoded(REPLAY).then(frames => {
   player.frames = frames;
   $("at").max = frames.length - 1;
   model.starting = frames[0][2];
-  render({model, el: $("stage")});
-  model.scene = REPLAY.scene;
+  render({model, el: $("stage"), still: true});
+  model.scene = scene;
   go(0);
   play(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   requestAnimationFrame(turn);
 });
 $("play").onclick = () => play(!player.playing);
 $("at").oninput = () => go(Number($("at").value), true);
+addEventListener("message", ({data, source}) => {  // the page that this one is part of says its theme
+  const theme = data?.steinlab?.theme;
+  if (source === parent && parent !== window && ["light", "dark"].includes(theme)) darken(theme === "dark");
+});
 if (parent !== window) new ResizeObserver(() => parent.postMessage({steinlab: {height: document.body.scrollHeight}}, "*")).observe(document.body);
 // For `steinlab record`: the film, or its pictures, as data URLs.
-player.pictures = size => steinlab.shoot(player.frames, size, picturesOf);
+const shoot = (...how) => (window.steinlab ?? window.steinpanels).shoot(...how);
+player.pictures = size => shoot(player.frames, size, picturesOf);
 player.film = async size => {
   const reader = new FileReader(), read = new Promise(done => { reader.onload = done; });
-  reader.readAsDataURL(await steinlab.shoot(player.frames, size));
+  reader.readAsDataURL(await shoot(player.frames, size));
   await read;
   return [reader.result];
 };

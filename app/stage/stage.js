@@ -250,26 +250,8 @@ export function render({model, el}) {
   async function exportStage(kind, page) {
     if (!backgrounds.length) return;
     if (kind === "png" || kind === "svg") return exportPicture(kind, ...picture());
-    const frames = recorder.frames, many = `${frames.length} frame${frames.length === 1 ? "" : "s"}`;
-    if (!frames.length) return;
-    if (kind === "html") {
-      const made = await replayOf(page, {scene: model.scene, marks: model.marks, show: model.show, dark: dark()}, frames);
-      return offer(root, `A replay of ${many}: ${megabytes(made)}, one file.`, {Save: () => download(made, "steinlab.html")});
-    }
-    const film = size => () => shoot(frames, size).then(made => offer(root, `The film has ${megabytes(made)}.`, {Save: () => download(made, "steinlab.webm")}));
-    offer(root, `A film of ${many}. It takes as long as it plays, ten seconds at most.`, {"720p": film([1280, 720]), "1080p": film([1920, 1080])});
-  }
-
-  // Paints a frame as large as the size allows.
-  function paintFrame(frame, ctx, [width, height]) {
-    takeFrame(frame);
-    const [w, h, draw] = picture(), share = Math.min(width / w, height / h);
-    ctx.setTransform(1, 0, 0, 1, 0, 0);
-    ctx.fillStyle = theme().paper;
-    ctx.fillRect(0, 0, width, height);
-    ctx.translate((width - share * w) / 2, (height - share * h) / 2);
-    ctx.scale(share, share);
-    draw(ctx);
+    const frames = recorder.frames, {scene, marks, show} = model;
+    if (frames.length) return offerRun(kind, root, frames.length, () => replayOf(page, {scene, marks, show, dark: dark()}, frames), size => shoot(frames, size));
   }
 
   // Films frames, while nothing new is shown. make: `filmOf` or `picturesOf`.
@@ -278,7 +260,7 @@ export function render({model, el}) {
     const last = frames.at(-1);
     queue.splice(0).forEach(passOver);
     try {
-      return await make(frames, ...size, (frame, ctx) => paintFrame(frame, ctx, size),
+      return await make(frames, ...size, (frame, ctx) => { takeFrame(frame); paintWithin(ctx, size, theme().paper, picture()); },
         share => { badge.textContent = `filming … ${Math.round(100 * share)} %`; });
     } finally {
       filming = false;

@@ -21,26 +21,37 @@ SCRIPTS = (
     "mixture.js",
     "cards.js",
     "frames.js",
+    "film.js",
     "recorder.js",
     "drag.js",
     "input.js",
     "stage.js",
 )
 LIGHT, DARK = f".stage {{ {variables('light')} }}", f".stage.dark {{ {variables('dark')} }}"
-CSS = " ".join([LIGHT, DARK, (HERE / "stage.css").read_text(encoding="utf-8")])
+OFFER = " ".join([LIGHT, DARK, (HERE / "offer.css").read_text(encoding="utf-8")])  # of what can be saved
+CSS = " ".join([OFFER, (HERE / "stage.css").read_text(encoding="utf-8")])
+
+
+def plain(code: str) -> str:
+    """Return the script of a component as one for a page without Panel."""
+    return code.replace("export function render", "function render")
 
 
 def plain_script(*more: str) -> str:
     """Return the code of a stage for a page without Panel, with more scripts of this folder after it."""
-    return script(*map(HERE.joinpath, (*SCRIPTS, "model.js", *more))).replace(
-        "export function render", "function render"
-    )
+    return plain(script(*map(HERE.joinpath, (*SCRIPTS, "model.js", *more))))
+
+
+def plain_tokens() -> str:
+    """Return the tokens of both themes for a page without Panel; `data-theme="dark"` makes the page dark."""
+    return f":root, .stage {{ {variables('light')} }} [data-theme=dark], .stage.dark {{ {variables('dark')} }}"
 
 
 def plain_style() -> str:
-    """Return the style sheet of a stage for a page without Panel; `data-theme="dark"` makes the page dark."""
-    themes = f":root, .stage {{ {variables('light')} }} [data-theme=dark], .stage.dark {{ {variables('dark')} }}"
-    return f"{themes}\n{(HERE / 'stage.css').read_text(encoding='utf-8')}"
+    """Return the style sheet of a stage for a page without Panel."""
+    return "\n".join(
+        [plain_tokens(), *((HERE / name).read_text(encoding="utf-8") for name in ("stage.css", "offer.css"))]
+    )
 
 
 class ReadOuts(JSComponent):

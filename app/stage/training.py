@@ -16,6 +16,7 @@ from stein_core import Spec, State, Stepper
 from steinlab.server.background import Threads
 from steinlab.server.errors import note
 from steinlab.server.streaming import Streamer
+from steinlab.stage.parts import Part, joined
 from steinlab.stage.player import Player
 from steinlab.stage.run import MethodRun, Run
 from steinlab.stage.trained import Trained
@@ -78,7 +79,7 @@ class ShippedRun(TrainingRun):
 class Training(Player):
     """A setup in training. wake() starts it, sleep() rests it, close() ends the thread.
 
-    A subclass gives `_new_run`, `_end`, `_most`, `_interval`, `_seen`, `_packed`, `_effort`, `prepared`,
+    A subclass gives `_new_run`, `_end`, `_most`, `_interval`, `_seen`, `_parts`, `_effort`, `prepared`,
     `_is_another` and `_asks`, and may have another `_first_step`.
 
     Args:
@@ -145,8 +146,8 @@ class Training(Player):
         """Return what is to be seen of a method."""
         raise NotImplementedError
 
-    def _packed(self, seen: dict[str, Any]) -> np.ndarray:
-        """Return the frame of what is seen of every method."""
+    def _parts(self, seen: dict[str, Any]) -> list[Part]:
+        """Return the parts of the frame of what is seen of every method."""
         raise NotImplementedError
 
     def _effort(self, method: str) -> Any:
@@ -204,7 +205,7 @@ class Training(Player):
         """Draw what is known of a run before its programs are compiled."""
         if known := self._known():
             self.snapshot = Snapshot(self._run.clock, self._setup, known)
-            self._streamer.publish(self._packed(known))
+            self._streamer.publish(joined(self._parts(known)))
 
     def _failed(self, error: Exception):
         self._pause(note(log, type(self).__name__, error))
@@ -236,7 +237,7 @@ class Training(Player):
         seen = {name: (known | live)[name] for name in self._setup.methods if name in {*known, *live}}
         there = {name: own.state.particles for name, own in run.live.items()}
         self.snapshot = Snapshot(run.clock, self._setup, seen, there)
-        packed = self._packed(seen)
+        packed = joined(self._parts(seen))
         self._published, self._looking = time.monotonic(), time.perf_counter() - started
         return packed
 
@@ -281,6 +282,31 @@ class Training(Player):
     def _sleep(self, on: bool):
         super()._sleep(on)
         self._request()
+
+    # ---- a recording, on the calling thread
+
+    @property
+    def end(self) -> int:
+        """The step at which training pauses."""
+        return self._end()
+
+    def begin_here(self) -> None:
+        """Compile every program, and go to the start."""
+        setup = self._setup
+        self._run = self._new_run(0)
+        self._run.install([self.prepared(setup.spec(name), setup, name) for name in setup.methods])
+
+    def look_at(self, step: int) -> list[Part]:
+        """Train up to a step, and return the parts of its frame."""
+        run = self._run
+        while run.clock < step and len(self.diverged) < len(run.live):
+            run.advance(step - run.clock)
+        return self._parts({name: self._seen(own) for name, own in run.live.items()})
+
+    @property
+    def diverged(self) -> dict[str, int]:
+        """The methods that have diverged, with the last step of each."""
+        return {name: own.step for name, own in self._run.methods.items() if own.diverged}
 
     # ---- compiling: one program after the other, so that something moves sooner
 

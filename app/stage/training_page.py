@@ -14,6 +14,7 @@ import panel_material_ui as pmui
 from steinlab.server.loop import soon
 from steinlab.stage.hand_over import runs_of_training
 from steinlab.stage.lecture import Lecture, hide, large
+from steinlab.stage.replay import training_page
 from steinlab.stage.tour import Tour
 from steinlab.stage.training import Training
 from steinlab.stage.training_controls import TrainingControls
@@ -141,6 +142,16 @@ class TrainingPage:
         """Return the legend, that of a lecture, and the hint under the stage."""
         raise NotImplementedError
 
+    @classmethod
+    def legend_of(cls, setup: TrainingSetup) -> str:
+        """Return the legend of a setup."""
+        raise NotImplementedError
+
+    @staticmethod
+    def pose(stage: TrainingStage, setup: TrainingSetup) -> None:
+        """Show what stands still of a setup, at once."""
+        raise NotImplementedError
+
     def csv(self):
         """Return the file of what is shown."""
         raise NotImplementedError
@@ -261,6 +272,8 @@ class TrainingPage:
             "Copy as Python": lambda: self.shell.browser.copy(self.script()),
             "Figure as PNG": lambda: self.stage.export("png"),
             "Figure as SVG": lambda: self.stage.export("svg"),
+            "Replay as one page": lambda: self.stage.export("html", training_page(self.stages), self.legend.object),
+            "Film as WebM": lambda: self.stage.export("webm"),
         }
 
     # ---- drawing

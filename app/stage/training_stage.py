@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import param
@@ -12,11 +13,12 @@ from panel.custom import JSComponent
 from stein_core import METHODS
 from steinlab.server.loop import Unbusy
 from steinlab.server.messages import CheckedMessages, flag, number, one_of, pairs
+from steinlab.stage.stage import OFFER
 from steinlab.ui.colours import looks_of
 from steinlab.ui.theme import script
 
 HERE = Path(__file__).parent
-SCRIPTS = ("svg.js", "draw.js", "background.js", "panels.js")
+SCRIPTS = ("svg.js", "draw.js", "background.js", "film.js", "training_recorder.js", "panels.js")
 SCHEMAS = ({"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
 ACK = {"ack": number}
 
@@ -39,6 +41,7 @@ class TrainingStage(Unbusy, CheckedMessages, JSComponent):
     erasing = param.Boolean(default=False, doc="A click or tap on a point deletes it.")
     dark = param.Boolean(default=False)
     lecture = param.Boolean(default=False, doc="Text, lines and dots of twice the size, and no axes.")
+    _stylesheets: ClassVar = [OFFER]
     __abstract = True
 
     def __init__(self, on_message: Callable[[dict], None], **params):
@@ -60,9 +63,15 @@ class TrainingStage(Unbusy, CheckedMessages, JSComponent):
         """Show a frame."""
         self._send_msg(frame)
 
-    def export(self, kind: str) -> None:
-        """Make the browser download what is on screen, as "png" or "svg"."""
-        self._send_msg({"export": kind})
+    def export(self, kind: str, page: str = "", legend: str = "") -> None:
+        """Make the browser download what is on screen, or the run, as `steinlab.stage.stage.Stage.export` does.
+
+        Args:
+            kind: "png", "svg", "html" or "webm".
+            page: for "html": what `steinlab.stage.replay.training_page` returns.
+            legend: for "html": of `steinlab.ui.legend.legend`.
+        """
+        self._send_msg({"export": kind, "page": page, "legend": legend})
 
     def handle_message(self, data: dict) -> None:
         """Note where the browser has its points, and pass a message on."""

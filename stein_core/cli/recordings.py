@@ -24,8 +24,8 @@ from stein_core.targets import small_networks as network_data, wave
 from stein_core.targets.wave import WIDTHS, dim_of, width_of
 
 ENDINGS = (".html", ".webm", ".gif")  # of what is made of a link
-LINK_STEPS, RECIPE_STEPS = 300, 1000
-LOOK = {"every": 1, "theme": None, "size": 720, "marks": None}  # options of a link alone, and what they are by default
+RECIPE_STEPS = 1000
+LOOK = {"every": None, "theme": None, "size": 720, "marks": None}  # options of a link, by default
 GRIDS = {"wave": wave.GRID, "gap_regression": network_data.GRID[:, None]}
 
 
@@ -57,14 +57,16 @@ def add_record(commands) -> None:
     )
     recording.set_defaults(act=record_run)
     which = recording.add_mutually_exclusive_group(required=True)
-    which.add_argument("link", metavar="LINK", nargs="?", help="of page Particles, in quotes: an address or its query")
+    text = "of page Particles, 1-D wave or Function space, in quotes: an address or its query"
+    which.add_argument("link", metavar="LINK", nargs="?", help=text)
     which.add_argument("--recipe", metavar="FILE", help="JSON of Recipe.to_dict; - is stdin")
-    text = "default: those of LINK, or 300; of a recipe 1000"
+    text = "default: those of LINK, or 300, and for networks all; of a recipe 1000"
     recording.add_argument("--steps", type=int, help=text)
     text = f"{', '.join(ENDINGS)} of LINK; FILE.npz of a recipe, with norms, angles and forces"
     recording.add_argument("--out", metavar="FILE", required=True, help=text)
     look = recording.add_argument_group("with LINK")
-    look.add_argument("--every", type=int, metavar="K", help="steps from one frame to the next; default 1")
+    text = "steps from one frame to the next; default 1, and for networks what makes 300 frames"
+    look.add_argument("--every", type=int, metavar="K", help=text)
     look.add_argument("--theme", choices=("light", "dark"), help="default: that of LINK, or light")
     look.add_argument("--size", type=int, choices=(720, 1080), help="height of a film or GIF; default 720")
     look.add_argument("--marks", metavar="A,B", help="of attract,repulse,guides,trails,draws; default: all but draws")
@@ -132,12 +134,13 @@ def record_link(options) -> int:
     check_out(options.out, endings=ENDINGS)
     of_app = import_module("steinlab.site.record")
     wanted = of_app.read(options.link, options.theme, options.marks)
-    steps = (wanted.setup.steps or LINK_STEPS) if options.steps is None else options.steps
+    steps = wanted.steps if options.steps is None else options.steps
+    every = wanted.every(steps) if options.every is None else options.every
     keep_compiled()
     began = time.perf_counter()
     with progress(options, steps, "step") as show:
         size, diverged = of_app.record(
-            wanted, Path(options.out), steps, options.every, options.size, lambda step, text: show(step, text=text)
+            wanted, Path(options.out), steps, every, options.size, lambda step, text: show(step, text=text)
         )
     if not options.job:
         print(f"{size / 1e6:.2f} MB in {time.perf_counter() - began:.0f} s; open {options.out}")

@@ -30,7 +30,7 @@ def test_p_opens_no_page_lecture_in_an_embed_of_a_page_that_gives_none(open_tab)
     tab = open_tab("?page=notation&ui=min", CHARTED)
     tab.page.get_by_text("Notation").first.wait_for()
     tab.page.keyboard.press("p")
-    tab.page.evaluate("history.pushState(null, '', '?page=collapse&ui=min')")
-    tab.page.evaluate("dispatchEvent(new PopStateEvent('popstate'))")  # which comes after the key
+    back = "(history.pushState(null, '', '?page=collapse&ui=min'), dispatchEvent(new PopStateEvent('popstate')))"
+    tab.wait(back)  # which the server hears after the key
     expect(tab.page.locator("input[type=range]:visible")).to_have_count(2)
     assert "page=collapse&" in tab.page.url

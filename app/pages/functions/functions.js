@@ -8,12 +8,12 @@ const NOTES = {line: "", entropy: ", entropy", disagreement: ", disagreement", h
 const holdsHandles = kind => kind === "line" || kind === "entropy" || kind === "disagreement";
 const onScreen = ({map, kind}, [x, y]) => [map.x(x), kind === "line" ? map.h - map.edges.bottom : map.y(y)];
 
-export function render({model, el}) {
+export function render({model, el, still}) {
   const hook = window.steinfunctions = {pictures: 0, seen, at, touched: 0, answered: 0};
   let picture = null, waiting = null, reach = [80, 12];
   const mine = () => picture && !!picture.ring === !!model.scene.ring ? picture : null;
 
-  const stage = panelStage({model, el}, {
+  const stage = panelStage({model, el, still}, {
     label: "Functions of every method. Comma and full stop choose a repulsion point, the arrow keys move it, Delete takes it away.",
     main: "handle", adds: "dblclick", names: {handle: "handles", point: "points"}, digits: 4, every: 50, reach: [12, 24],
     least: 1, most: 48,
@@ -39,7 +39,11 @@ export function render({model, el}) {
       if (!!array[1] === !!model.scene.ring) waiting = array;
       else model.send_msg({ack: array[0]});  // a frame of the other tab
     },
-    scene: () => { if (!mine()) picture = null; },
+    runs: frame => unpack(frame, model.scene).runs,
+    scene: () => {
+      if (picture && !mine()) stage.forget();
+      if (!mine()) picture = null;
+    },
     points: () => { stage.lists = {point: model.points.xy.map(p => [...p]), handle: model.points.handles.map(p => [...p])}; },
   });
 
@@ -50,7 +54,7 @@ export function render({model, el}) {
       : [...panels.map(p => ({...p, kind: "line"})), {kind: "pairs", name: "pairs"}];
     const columns = ring ? Math.max(1, Math.min(3, Math.floor(width / 250))) : columnsOf(wanted.length, width, wanted.length > 4 ? 300 : 270);
     const w = Math.floor((width - AIR * (columns - 1)) / columns), rows = Math.ceil(wanted.length / columns);
-    const tall = ring ? Math.min(w + 20, rows > 1 ? 340 : 420) : rows > 1 ? 280 : Math.max(260, Math.min(420, innerHeight - 430));
+    const tall = ring ? Math.min(w + 20, rows > 1 ? 340 : 420) : rows > 1 ? 280 : Math.max(260, Math.min(420, innerHeight - stage.around));
     const h = model.lecture ? Math.floor(stage.room(rows)) : tall;
     return {height: rows * h, places: wanted.map((panel, i) => ({...panel, left: i % columns * (w + AIR),
       top: Math.floor(i / columns) * h, w, h, map: mapOf(panel.kind, w, h)}))};

@@ -205,22 +205,21 @@ function drawInside(ctx, {kind, map, index}, {scene, mine, nuts, color, look, da
   }
 }
 
-// Inverse of pack() in stage.py.
+// Inverse of parts() in stage.py.
 function unpack(frame, {grid, side, bins}) {
-  const [, ring, step, count] = frame, panels = {}, k = grid.length;
-  let o = 4;
-  const take = length => frame.subarray(o, o += length);
-  const exact = ring ? null : {mean: take(k), sd: take(k)};
+  const {runs, take} = reader(frame), [, ring, step, count] = take(4), panels = {}, k = grid.length;
+  const line = () => take(k, 5, 0.04), map = (...how) => take(side * side, ...how);
+  const exact = ring ? null : {mean: line(), sd: line()};
   for (let p = 0; p < count; p++) {
     const [index, at, diverged] = take(3), seen = {step: at, diverged};
     if (ring) {
-      Object.assign(seen, {entropy: take(side * side), disagreement: take(side * side), right: take(side * side), up: take(side * side),
-        histograms: [take(bins), take(bins)]});
+      Object.assign(seen, {entropy: map(2, 0.1), disagreement: map(2, 0.04), right: map(1, 0.1), up: map(1, 0.1),
+        histograms: [take(bins, 1, 0.01), take(bins, 1, 0.01)]});
     } else {
       const [m, pairs] = take(2);
-      Object.assign(seen, {mean: take(k), sd: take(k), curves: Array.from({length: m}, () => take(k)), weights: take(pairs), functions: take(pairs)});
+      Object.assign(seen, {mean: line(), sd: line(), curves: Array.from({length: m}, line), weights: take(pairs, 1, 0.25), functions: take(pairs, 1, 0.1)});
     }
     panels[index] = seen;
   }
-  return {ring, step, exact, panels};
+  return {ring, step, exact, panels, runs};
 }

@@ -30,8 +30,18 @@ class FunctionsPage(TrainingPage):
         return [self.nuts.row, self.table, self.about_data, self.help_text]
 
     def legends(self) -> tuple[str, str, str]:
-        ring, other = self.setup.ring, UNKNOWN if sampled(self.setup) else NUTS
-        return legend(*(mark for mark in MARKS[ring] if mark != other)), legend(*LARGE[ring]), HINT[ring]
+        ring = self.setup.ring
+        return self.legend_of(self.setup), legend(*LARGE[ring]), HINT[ring]
+
+    @classmethod
+    def legend_of(cls, setup: FunctionSetup) -> str:
+        other = UNKNOWN if sampled(setup) else NUTS
+        return legend(*(mark for mark in MARKS[setup.ring] if mark != other))
+
+    @staticmethod
+    def pose(stage: FunctionStage, setup: FunctionSetup) -> None:
+        stage.show(setup)
+        stage.sample(sampled(setup))
 
     def csv(self):
         return curves_file(self.trainings.snapshots[0])

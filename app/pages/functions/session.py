@@ -10,9 +10,10 @@ import numpy as np
 from stein_core import METHODS, Spec, Stepper, compile
 from steinlab.pages.functions.seen import Line, Ring, exact, look
 from steinlab.pages.functions.setup import STEPS, FunctionSetup
-from steinlab.pages.functions.stage import pack
+from steinlab.pages.functions.stage import parts
 from steinlab.pages.functions.trained import SHIPPED, seen_before
 from steinlab.server.background import Threads
+from steinlab.stage.parts import Part
 from steinlab.stage.run import MethodRun
 from steinlab.stage.training import ShippedRun, Training
 
@@ -66,8 +67,8 @@ class FunctionSession(Training):
             self._forces[name] = time.monotonic(), sizes
         return sizes
 
-    def _packed(self, seen: dict[str, Line | Ring]) -> np.ndarray:
-        return pack(self._run.clock, seen, None if self._setup.ring else exact(*self._setup.posterior()))
+    def _parts(self, seen: dict[str, Line | Ring]) -> list[Part]:
+        return parts(self._run.clock, seen, None if self._setup.ring else exact(*self._setup.posterior()))
 
     def _effort(self, method: str) -> int:
         return METHODS[method].facts.interacts + METHODS[method].facts.functions

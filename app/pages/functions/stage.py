@@ -12,28 +12,32 @@ from steinlab.pages.functions.nuts import Sampled
 from steinlab.pages.functions.seen import BINS, GRID, REACH, SIDE, Line, Ring
 from steinlab.pages.functions.setup import FunctionSetup, shown
 from steinlab.server.messages import pairs
+from steinlab.stage.parts import Part
 from steinlab.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 
 HERE = Path(__file__).parent
 
 
-def pack(step: int, methods: dict[str, Line | Ring], outline: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
-    """Pack one frame as a float32 vector; element 0 is left for the `Streamer`.
+def parts(step: int, methods: dict[str, Line | Ring], outline: tuple[np.ndarray, np.ndarray] | None) -> list[Part]:
+    """Return the parts of one frame; element 0 is left for the `Streamer`.
 
     Args:
         step: number of the step.
         methods: name -> what it shows.
         outline: mean and sd of the exact band on the regression; None on the ring.
     """
-    parts = [[0, outline is None, step, len(methods)], *(outline or ())]
+    found = [Part([0, outline is None, step, len(methods)]), *(Part(line, 5, 0.04) for line in outline or ())]
     for name, seen in methods.items():
-        head = [shown().index(name), seen.step, seen.diverged]
+        found += [Part([shown().index(name), seen.step, seen.diverged])]
         if isinstance(seen, Line):
-            parts += [head, [len(seen.curves), len(seen.weights)], seen.mean, seen.sd, seen.curves.ravel()]
-            parts += [seen.weights, seen.functions]
+            found += [Part([len(seen.curves), len(seen.weights)])]
+            found += [Part(line, 5, 0.04) for line in (seen.mean, seen.sd, *seen.curves)]
+            found += [Part(seen.weights, 1, 0.25), Part(seen.functions, 1, 0.1)]
         else:
-            parts += [head, seen.entropy, seen.disagreement, seen.right, seen.up, seen.histograms.ravel()]
-    return np.concatenate(parts).astype(np.float32)
+            found += [Part(seen.entropy, 2, 0.1), Part(seen.disagreement, 2, 0.04)]
+            found += [Part(borders, 1, 0.1) for borders in (seen.right, seen.up)]
+            found += [Part(shares, 1, 0.01) for shares in seen.histograms]
+    return found
 
 
 class FunctionStage(TrainingStage):

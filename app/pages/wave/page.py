@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 
 from stein_core.targets.wave import dim_of
 from steinlab.pages.wave.controls import Controls
+from steinlab.pages.wave.nuts import compared, reference_of
 from steinlab.pages.wave.nuts_panel import NutsPanel
 from steinlab.pages.wave.parts import HELP, HINT, KEYS, MARKS, PRESETS, WIDTH_MARKS, WIDTHS_HINT, bands_file, table
 from steinlab.pages.wave.recovery import Recovery
@@ -57,7 +58,18 @@ class WavePage(TrainingPage):
         ]
 
     def legends(self) -> tuple[str, str, str]:
-        return legend(*MARKS), legend(MARKS[0], MARKS[2], MARKS[5]), HINT
+        return self.legend_of(self.setup), legend(MARKS[0], MARKS[2], MARKS[5]), HINT
+
+    @classmethod
+    def legend_of(cls, setup: WaveSetup) -> str:
+        return legend(*MARKS)
+
+    @staticmethod
+    def pose(stage: WaveStage, setup: WaveSetup) -> None:
+        networks = setup.networks()
+        stage.show(networks)
+        references = [reference_of(network) for network in networks]
+        stage.compare([known and compared(known, network) for known, network in zip(references, networks)])
 
     def csv(self):
         return bands_file(self.trainings.snapshots)

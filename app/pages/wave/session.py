@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from stein_core import Spec, Stepper, compile
 from steinlab.pages.wave.measures import Evaluation, evaluate
 from steinlab.pages.wave.setup import STEPS, WaveSetup, effort
-from steinlab.pages.wave.stage import pack
+from steinlab.pages.wave.stage import parts
 from steinlab.pages.wave.trained import SHIPPED, seen_before
 from steinlab.server.background import Threads
+from steinlab.stage.parts import Part
 from steinlab.stage.run import MethodRun
 from steinlab.stage.training import ShippedRun, Training
 
@@ -52,8 +51,8 @@ class WaveSession(Training):
         rate = 1 / own.seconds if own.seconds else 0.0
         return evaluate(own.spec, own.state.particles, self._setup, own.spec.method, own.step, rate, own.diverged)
 
-    def _packed(self, seen: dict[str, Evaluation]) -> np.ndarray:
-        return pack(self._row, self._run.clock, seen)
+    def _parts(self, seen: dict[str, Evaluation]) -> list[Part]:
+        return parts(self._row, self._run.clock, seen)
 
     def _effort(self, method: str) -> tuple[bool, bool]:
         return effort(method)

@@ -14,24 +14,25 @@ from steinlab.pages.wave.measures import Evaluation
 from steinlab.pages.wave.nuts import Compared
 from steinlab.pages.wave.setup import WaveSetup, shown
 from steinlab.server.messages import whole
+from steinlab.stage.parts import Part
 from steinlab.stage.training_stage import ACK, SCHEMAS, TrainingStage, panels_of, training_script
 
 HERE = Path(__file__).parent
 
 
-def pack(row: int, step: int, methods: dict[str, Evaluation]) -> np.ndarray:
-    """Pack one frame of a row as a float32 vector; element 0 is left for the `Streamer`.
+def parts(row: int, step: int, methods: dict[str, Evaluation]) -> list[Part]:
+    """Return the parts of one frame of a row; element 0 is left for the `Streamer`.
 
     Args:
         row: index of the network.
         step: number of the step.
         methods: name -> what it shows.
     """
-    parts = [[0, row, step, len(methods)]]
+    found = [Part([0, row, step, len(methods)])]
     for name, seen in methods.items():
-        parts += [[shown().index(name), seen.step, seen.diverged, len(seen.curves)]]
-        parts += [*seen.wide, seen.half.low, seen.half.high, np.ravel(seen.curves)]
-    return np.concatenate(parts).astype(np.float32)
+        found += [Part([shown().index(name), seen.step, seen.diverged, len(seen.curves)])]
+        found += [Part(line, 4, 0.02) for line in (*seen.wide, seen.half.low, seen.half.high, *seen.curves)]
+    return found
 
 
 def title_of(setup: WaveSetup) -> str:

@@ -2,24 +2,22 @@
 const HEAD = 26;
 const BARE = {left: 1, right: 1, top: 52, bottom: 1};
 
-// Inverse of pack() in stage.py.
+// Inverse of parts() in stage.py.
 function unpack(frame, k) {
-  const [, row, step, count] = frame, panels = {};
-  let o = 4;
-  const take = length => frame.subarray(o, o += length);
+  const {runs, take} = reader(frame), [, row, step, count] = take(4), panels = {}, line = () => take(k, 4, 0.02);
   for (let p = 0; p < count; p++) {
-    const [index, at, diverged, m] = take(4), [mean, low, high, low50, high50] = Array.from({length: 5}, () => take(k));
-    panels[index] = {step: at, diverged, mean, low, high, low50, high50, curves: Array.from({length: m}, () => take(k))};
+    const [index, at, diverged, m] = take(4), [mean, low, high, low50, high50] = Array.from({length: 5}, line);
+    panels[index] = {step: at, diverged, mean, low, high, low50, high50, curves: Array.from({length: m}, line)};
   }
-  return {row, step, panels};
+  return {row, step, panels, runs};
 }
 
-export function render({model, el}) {
+export function render({model, el, still}) {
   const hook = window.steinwave = {pictures: 0, below: 0, panel, at, erasing: () => model.erasing};
   let heads = [], titles = model.scene.rows?.map(({title}) => title) ?? [], pictures = [], waiting = {}, extent = [-2, 2, -9, 11];
   const seenIn = ({row, index}) => pictures[row]?.panels[index];
 
-  const stage = panelStage({model, el}, {
+  const stage = panelStage({model, el, still}, {
     label: "Bands of every method. Left and right choose a data point, Delete takes it away.",
     main: "point", adds: "click", names: {point: "points"}, digits: 6, every: 120, reach: [10, 22], least: 0, most: Infinity,
     layout, heads: drawHeads, inside, take,
@@ -33,11 +31,12 @@ export function render({model, el}) {
     },
     key: e => (e.key === "ArrowLeft" || e.key === "ArrowRight") && (stage.choose(e.key === "ArrowRight" ? 1 : -1), true),
     frame: array => { waiting[array[1]] = array; },
+    runs: frame => unpack(frame, model.scene.grid.length).runs,
     scene: forget,
     points: () => { stage.lists.point = model.points.xy.map(p => [...p]); fit(); },
   });
 
-  const heightOf = (w, oneLine, two) => two ? 232 : oneLine ? Math.max(240, Math.min(420, 1.1 * w, innerHeight - 430)) : 260;
+  const heightOf = (w, oneLine, two) => two ? 232 : oneLine ? Math.max(240, Math.min(420, 1.1 * w, innerHeight - stage.around)) : 260;
 
   function layout() {
     const {rows} = model.scene, {width} = stage;
@@ -95,6 +94,7 @@ export function render({model, el}) {
   function forget() {
     const now = model.scene.rows.map(({title}) => title);
     now.forEach((title, row) => { if (title !== titles[row]) delete pictures[row]; });
+    if (now.join() !== titles.join()) stage.forget();
     titles = now;
   }
 
