@@ -29,6 +29,16 @@ from steinlab.ui.theme import TOKENS
 
 __all__ = ["chart", "colour", "hidden", "recorded", "shades", "stage", "start", "steps", "table"]
 
+# It looks again when something changes, since a text that is drawn again has another field.
+FIELDS = """
+const open = () => document.querySelectorAll(".jp-RenderedMarkdown input[type=text]:disabled").forEach(field => {
+  field.disabled = false;
+});
+window.steinlabFields ??= new MutationObserver(open);
+window.steinlabFields.observe(document.body, {childList: true, subtree: true});
+open();
+"""
+
 
 def start() -> None:
     """Load what the outputs need, once at the top of a notebook. Nothing comes from the internet."""
@@ -38,6 +48,7 @@ def start() -> None:
         return
     if host.jupyter:
         stay_offline()
+        open_fields()
     else:
         pn.extension()
         # Under `panel serve` this is the file of the notebook, whose text Panel does not show.
@@ -53,6 +64,13 @@ def stay_offline() -> None:
     """
     panel.reactive.get_dist_path = lambda cdn="auto": "data:text/css,/*"
     pn.extension(inline=True, design=pn.theme.Design)
+
+
+def open_fields() -> None:
+    """Let a reader type into the fields of the texts: JupyterLab disables what a text holds."""
+    from IPython.display import Javascript, display
+
+    display(Javascript(FIELDS))
 
 
 def stage(

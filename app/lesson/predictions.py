@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FIELD = '<input type="text" size="50">'
-"""The line of a notebook's Markdown where a field is. Jupyter shows it as it is."""
+"""The line of a notebook's Markdown where a field is. Jupyter shows a plain one, which `notebook.start` enables."""
 
 
 @dataclass(frozen=True)

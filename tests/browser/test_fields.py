@@ -1,7 +1,11 @@
 """The fields for numbers as a visitor types into them."""
 
+from types import SimpleNamespace
+
 import pytest
 from playwright.sync_api import expect
+
+from steinlab import notebook
 
 pytestmark = pytest.mark.browser
 
@@ -76,3 +80,21 @@ def test_what_is_refused_says_so_and_the_next_edit_is_taken(open_tab, leave):
     expect(field(tab, "Dimension")).to_have_attribute("aria-invalid", "true")
     type_into(tab, "Dimension", "30", leave)  # back to what it was
     until_taken(tab, "Dimension", "dim", 30)
+
+
+def test_a_field_of_jupyterlab_takes_text_after_the_first_cell(chromium, monkeypatch):
+    """JupyterLab disables each field of a text, also when it draws the text again."""
+    shown, text = [], '<div class="jp-RenderedMarkdown"><input type="text" size="50" disabled></div>'
+    monkeypatch.setattr(notebook, "current_host", lambda: SimpleNamespace(lesson=False, jupyter=True))
+    monkeypatch.setattr(notebook, "stay_offline", lambda: None)
+    monkeypatch.setattr("IPython.display.display", lambda one: shown.append(one.data))
+    notebook.start()
+    page = chromium.new_page()
+    page.set_content(text)
+    expect(page.locator("input")).to_be_disabled()
+    again = f"document.body.insertAdjacentHTML('beforeend', {text!r})"
+    for script in [*shown, "document.querySelector('div').remove()", again]:
+        page.evaluate(f"() => {{ {script} }}")
+    page.locator("input").fill("It climbs.")
+    expect(page.locator("input")).to_have_value("It climbs.")
+    page.close()
