@@ -182,4 +182,4 @@ def test_a_cache_folder_that_cannot_be_made_is_said(monkeypatch):
     config = SimpleNamespace(jax_enable_compilation_cache=True, jax_compilation_cache_dir=None)
     monkeypatch.setattr(fitting, "jax", SimpleNamespace(config=config))
     with pytest.warns(UserWarning, match="compiled programs are not kept: .*Permission denied"):
-        fitting._keep_programs()
+        fitting.keep_programs()
