@@ -125,3 +125,8 @@ def test_a_center_far_below_the_mass_says_nothing_of_a_proper_posterior():
     assert flat_direction(Target(steep, start, ("a", "b"), lambda theta: {"theta": theta})) == ""
     flat = lambda theta: -0.5 * theta[0] ** 2  # noqa: E731
     assert flat_direction(Target(flat, start, ("a", "b"), lambda theta: {"theta": theta})) == "b"
+
+
+def test_a_fit_without_steps_is_refused():
+    with pytest.raises(ValueError, match="steps = 0"):
+        fit("gaussian", steps=0)

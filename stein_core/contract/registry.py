@@ -133,14 +133,14 @@ class Registry:
         return list(self._entries).index(self[name].name)
 
     def pick(self, index, *operands, branch: Callable[[Entry], Callable] = attrgetter("make")):
-        """Compute one entry, whose index is traced. The others are compiled but not computed.
+        """Compute one entry. If its index is traced, the others are compiled, but not computed.
 
         Args:
-            index: position of the entry, the traced value of a knob with these choices.
+            index: position of the entry, the value of a knob with these choices.
             operands: arrays, the arguments of each branch.
             branch: entry -> function of the operands. By default it is the factory itself.
         """
-        if not isinstance(index, jax.core.Tracer):  # the program has this choice only
+        if not isinstance(index, jax.core.Tracer):
             return branch(self.entries()[int(index)])(*operands)
         return jax.lax.switch(index.astype(jnp.int32), [branch(entry) for entry in self.entries()], *operands)
 

@@ -90,6 +90,7 @@ def fit(
         ValueError: a wrong name or value; a model without a start, see `from_numpyro`; a run that diverges; a
             target with more coordinates than a covariance is made of, unless coordinates are raw.
     """
+    steps = None if steps is None else whole_number("steps", steps, 4, 10**7)
     began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates, knobs, seed)
     keep_programs()
     with jax.enable_x64():

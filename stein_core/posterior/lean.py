@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from stein_core.contract.spec import Spec
 from stein_core.runs.assembly import assemble
 from stein_core.runs.cache import make_room
@@ -23,7 +26,7 @@ class LeanStepper(Stepper):
         ValueError: the program would not fit into memory, or memory maps run short.
     """
 
-    def __init__(self, spec: Spec, choices):
+    def __init__(self, spec: Spec, choices: Mapping[str, Any]):
         check_memory(spec)
         make_room()
         super().__init__(spec)

@@ -89,6 +89,7 @@ class Round(NamedTuple):
 
 
 def spec_of(method: str, guide: str | None, particles: int, target: Target) -> Spec:
+    """Return the spec of a round: as many draws of each guide as DRAWS allows, and no spare rows."""
     count = 1 if METHODS[method].facts.single else particles
     draws = max(2, DRAWS // count // 2 * 2)
     return Spec(target, method=method, guide=guide, draws=draws, capacity=particles + particles % 2 * (particles > 1))
@@ -121,10 +122,8 @@ def run_round(rounds: Rounds, target: Target, state: State | None) -> Round:
     rounds.stepper = rounds.stepper or LeanStepper(spec, recipe.knobs)
     stepper = rounds.stepper.sharing(spec)
     now, rounds.count = dict(recipe.knobs), rounds.count + 1
-    state, first = (
-        stepper.reset(recipe.seed, recipe.knobs) if state is None else state,
-        0 if state is None else int(state.step),
-    )
+    state = stepper.reset(recipe.seed, recipe.knobs) if state is None else state
+    first = int(state.step)
     before, rounds.all = rounds.done, rounds.done + ends[-1]
     piece = max(1, ends[-1] // LOOKS)
     for begin in range(0, ends[-1], piece):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from steinlab.server.folders import ASSETS
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 320, 56, 44, 14, 96
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 520, 340, 64, 52, 44, 24
 MARKS = {  # column of the table -> colour, for light and dark pages, and the path of its mark
     "SMI": ("#BA4582", "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z"),
     "NUTS": ("var(--mui-palette-text-primary)", "M-5,-5h10v10h-10z"),
@@ -35,7 +35,7 @@ def costs() -> str:
     for power in range(math.ceil(X[0]), math.floor(X[1]) + 1):
         at = x(10.0**power)
         parts.append(f'<line x1="{at:.0f}" x2="{at:.0f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="grid"/>')
-        parts.append(f'<text x="{at:.0f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{10**power:,}</text>')
+        parts.append(f'<text x="{at:.0f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{10**power:,}</text>')
     for value in (0.01, 0.1, 1):
         at = y(value)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.0f}" y2="{at:.0f}" class="grid"/>')
@@ -43,7 +43,7 @@ def costs() -> str:
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">gradients of the log density</text>')
     parts.append(
-        f'<text transform="translate(14,{HEIGHT / 2}) rotate(-90)" text-anchor="middle">worst mean, in sd</text>'
+        f'<text transform="translate(16,{HEIGHT / 2}) rotate(-90)" text-anchor="middle">worst mean, in sd</text>'
     )
     for place, (name, (colour, mark)) in enumerate(MARKS.items()):
         style = f'fill="none" stroke="{colour}" stroke-width="2.5"' if name == "Laplace" else f'fill="{colour}"'
@@ -54,9 +54,10 @@ def costs() -> str:
                 said = f"{row['row']}, {name}: {number['gradients']:,.0f} gradients, {number['mean error']:.3f} sd"
                 at = f'transform="translate({x(number["gradients"]):.1f},{y(error):.1f})"'
                 parts.append(f'<path d="{mark}" {style} opacity="0.8" {at}><title>{said}</title></path>')
-        at = TOP + 12 + 22 * place
-        parts.append(f'<path d="{mark}" {style} transform="translate({WIDTH - RIGHT + 18},{at})"/>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 30}" y="{at + 4}">{name}</text>')
+        at = LEFT + 6 + 90 * place
+        parts.append(
+            f'<path d="{mark}" {style} transform="translate({at},16)"/><text x="{at + 12}" y="21">{name}</text>'
+        )
     return (
         f"<p>{sentence(rows)}</p><div class=scroll><svg class=costs viewBox='0 0 {WIDTH} {HEIGHT}' role=img "
         f"aria-label='Worst mean against gradients, for each way to draws'>{''.join(parts)}</svg></div>"

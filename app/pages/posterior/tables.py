@@ -15,8 +15,8 @@ CSS = """
 .prose :is(th, td):is(:first-child, :nth-child(2)) { text-align: left; }
 .prose .missed td { background: var(--mui-palette-mark-main); }
 .prose .scroll { overflow-x: auto; }
-.costs { width: 100%; max-width: 720px; min-width: 420px; }
-.costs text { font-size: 12px; fill: var(--mui-palette-text-primary); }
+.prose .costs { width: 100%; max-width: 600px; }
+.costs text { font-size: 15px; fill: var(--mui-palette-text-primary); }
 .costs .grid { stroke: var(--mui-palette-divider); }
 """
 SAID = {True: "right", False: "wrong", None: "open"}

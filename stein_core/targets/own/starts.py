@@ -195,7 +195,7 @@ def matched(draws: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Its covariance is the M with M cov(scores) M = cov(draws). For a normal posterior both are exact, even if the draws
     have another covariance or mean.
 
-    Source: Cai et al. 2024, "Batch and match", whose fixed point it is; Seyboldt et al. 2025 use it in NUTS.
+    Source: Cai et al. 2024, "Batch and match": the limit of its update without regularisation.
 
     Args:
         draws, scores: (n, d).
