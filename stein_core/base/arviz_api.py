@@ -29,13 +29,25 @@ def rhat(chains: np.ndarray) -> float:
 
 def pareto_k(log_weights: np.ndarray) -> float:
     """Return Pareto's k of importance weights, given their logarithms (n,) (Vehtari et al. 2024)."""
+    return float(_psis(log_weights)[1])
+
+
+def smoothed(log_weights: np.ndarray) -> np.ndarray:
+    """Return importance weights (n,) with a Pareto-smoothed tail, which sum to 1, given their logarithms."""
+    found = np.asarray(_psis(log_weights)[0])
+    weights = np.exp(found - found.max())
+    return weights / weights.sum()
+
+
+def _psis(log_weights: np.ndarray) -> tuple[Any, Any]:
+    """Return the smoothed logarithms, and k."""
     import arviz
 
     if is_old(arviz):
-        return float(arviz.psislw(log_weights)[1])
+        return arviz.psislw(log_weights)
     from arviz_stats.base import array_stats
 
-    return float(array_stats.psislw(-log_weights)[1])  # which takes minus the logarithms
+    return array_stats.psislw(-log_weights)  # which takes minus the logarithms
 
 
 def from_groups(groups: Mapping[str, Mapping[str, np.ndarray]]) -> Any:
@@ -43,7 +55,7 @@ def from_groups(groups: Mapping[str, Mapping[str, np.ndarray]]) -> Any:
     import arviz
 
     if is_old(arviz):
-        return arviz.from_dict(**groups)
+        return arviz.InferenceData(**{name: arviz.dict_to_dataset(dict(arrays)) for name, arrays in groups.items()})
     return arviz.from_dict(groups)
 
 

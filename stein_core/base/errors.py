@@ -10,9 +10,11 @@ import numpy as np
 
 
 def short(value: object) -> str:
-    """Return a value as messages repeat it: at most its first 200 characters."""
+    """Return a value as messages repeat it: at most its first 200 characters, fewer of those that Python escapes."""
     text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    kept = text[:200]
+    kept = kept[: 202 * len(kept) // len(repr(kept))]
+    return text if kept == text else f"{kept}…"
 
 
 def whole(name: str, text: str) -> int:

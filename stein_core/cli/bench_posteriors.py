@@ -17,6 +17,8 @@ import numpy as np
 from stein_core.base.errors import short, unknown
 from stein_core.base.machine import keep_compiled
 from stein_core.cli.bench_calibrate import add_bench_calibrate
+from stein_core.cli.bench_device import add_bench_device
+from stein_core.cli.bench_rest import add_bench_rest
 from stein_core.cli.commands import check_out
 from stein_core.contract.target import Target
 from stein_core.posterior import Evidence, diagnose
@@ -39,7 +41,7 @@ FITS = {  # label -> method, knobs
 
 def add_bench(commands) -> None:
     """Add the arguments of `bench`."""
-    what = commands.add_parser("bench", help="how right fits and verdicts are")
+    what = commands.add_parser("bench", help="how right fits and verdicts are, and how fast steps")
     kinds = what.add_subparsers(dest="what", metavar="WHAT", required=True)
     bench = kinds.add_parser("posteriors", help="fits and verdicts on posteriors of posteriordb")
     bench.add_argument("--only", metavar="NAME,...", help="some of them")
@@ -49,6 +51,8 @@ def add_bench(commands) -> None:
     bench.add_argument("--json", metavar="FILE", help="write the rows there")
     bench.set_defaults(act=run_bench_posteriors)
     add_bench_calibrate(kinds)
+    add_bench_rest(kinds)
+    add_bench_device(kinds)
 
 
 def run_bench_posteriors(options) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 
 from stein_core.base.errors import short
-from stein_core.cli.commands import check_out, given_knobs
+from stein_core.cli.commands import check_out, executor_of, given_knobs
 from stein_core.cli.files import arrays_of, model_of, without_name
 from stein_core.cli.job import add_job, progress
 from stein_core.cli.posterior import EXAMPLE
@@ -31,8 +31,11 @@ def add_calibrate(commands) -> None:
     made.add_argument("--particles", type=int)
     made.add_argument("--guide", help="the method's own by default")
     made.add_argument("--steps", type=int, default=400, help="of a round")
+    made.add_argument("--around", default="prior", help="truths of the prior, or of the posterior of the data")
     made.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="any knob, method.alpha=0.1 say")
     made.add_argument("--store", metavar="FILE.npz", help="goes on with a run that was ended")
+    made.add_argument("--workers", type=int, help="of --cluster local; default 2")
+    made.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
     made.add_argument("--seed", type=int, default=0)
     made.add_argument("--out", metavar="FILE.html", help="where the report goes")
     made.add_argument("--ranks", metavar="FILE.csv", help="where the ranks go: a column for each parameter")
@@ -62,12 +65,14 @@ def calibrate_model(options) -> int:
             f"model = {short(options.model)!r} has no data that it could make; allowed: {', '.join(MODELS)}, "
             "posteriordb/NAME, or FILE.py:NAME."
         )
-    with progress(options, options.n, "data set") as report:
+    with executor_of(options) as executor, progress(options, options.n, "data set") as report:
         try:
             made = calibrate(
                 model, *arguments, method=options.method, n=options.n, particles=options.particles,
-                guide=options.guide, steps=options.steps, knobs=given_knobs(options.set), seed=options.seed,
-                store=options.store, progress=lambda done, total: report(done, total=total), kwargs=data,
+                guide=options.guide, around=options.around, steps=options.steps,
+                knobs=given_knobs(options.set), seed=options.seed, store=options.store,
+                executor=executor if options.cluster else None,
+                progress=lambda done, total: report(done, total=total), kwargs=data,
             )  # fmt: skip
         except TypeError as error:
             there = f"--data has: {', '.join(data) or 'nothing'}"

@@ -9,11 +9,15 @@ import os
 import platform
 import sys
 import tempfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
+import jax
+
+from stein_core.base.devices import pin
 from stein_core.base.errors import short
 from stein_core.base.machine import cache_folder, device_name, keep_compiled
 from stein_core.cli.files import IMPORTED, run_file
@@ -91,6 +95,9 @@ def add_running(parser, own: Stop) -> None:
             f"--{name}", type=int, default=default, help=f"see stein_core.sweep.stop.Stop; default {default}"
         )
     parser.add_argument("--workers", type=int, help="threads; default one a core up to 4")
+    parser.add_argument(
+        "--devices", type=int, help="devices that take runs in turn; default: all GPUs, or one on a CPU"
+    )
     parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
     parser.add_argument("--store", metavar="FILE", help="SQLite file; default sweeps.sqlite in the cache folder")
     add_json(parser)
@@ -143,7 +150,7 @@ def run_recipes(recipes: list[Recipe], options) -> int:
             told.add(row["key"])
             show(done, left, f"{row['method']} d={row['dim']}, about {left:.0f} s left", row=row)
 
-        rows = run_sweep(recipes, store, stop, executor, report)
+        rows = run_sweep(recipes, store, stop, executor, report, options.devices)
         for row in rows:  # those that were there
             if options.job and row["key"] not in told:
                 show(len(rows), row=row)
@@ -163,7 +170,22 @@ def executor_of(options):
         from dask.distributed import Client, WorkerPlugin
     except ImportError:
         raise ValueError("--cluster needs Dask; install it with: pip install 'steinlab[cluster]'.") from None
-    where = {"n_workers": options.workers or 2, "threads_per_worker": 1} if options.cluster == "local" else {}
+    if (devices := getattr(options, "devices", None)) is not None:
+        raise ValueError(f"--devices = {devices} with --cluster, whose workers have one each; allowed: none.")
+    local = {"n_workers": options.workers or max(2, jax.device_count()), "threads_per_worker": 1}
+    where = local if options.cluster == "local" else {}
+
+    class Pins(WorkerPlugin):
+        """Give each worker of a machine a device of its own."""
+
+        def __init__(self, workers):
+            by_host: dict[str, list[str]] = {}
+            for address, about in sorted(workers.items()):
+                by_host.setdefault(about["host"], []).append(address)
+            self.places = {address: place for each in by_host.values() for place, address in enumerate(each)}
+
+        def setup(self, worker):
+            pin(self.places.get(worker.address, zlib.crc32(worker.address.encode())))  # some come later
 
     class Imports(WorkerPlugin):
         """Run the files of --import on each worker, which may have no such files."""
@@ -178,6 +200,7 @@ def executor_of(options):
                 run_file(str(file), "--import")
 
     with Client(None if where else options.cluster, **where) as client, client.get_executor(pure=False) as executor:
+        client.register_plugin(Pins(client.scheduler_info(-1)["workers"]), name="steinlab devices")
         if IMPORTED:
             client.register_plugin(Imports(), name="steinlab imports")
         yield executor

@@ -40,10 +40,12 @@ from stein_core.cli.files import IMPORTED, run_file
 from stein_core.cli.job import INTERRUPTED, end_with, end_with_interrupt
 from stein_core.cli.posterior import add_posterior
 from stein_core.cli.recordings import add_nuts, add_record
-from stein_core.cli.site import add_site, folder_of_app
+from stein_core.cli.serve import add_serve, run_server
+from stein_core.cli.site import add_site
 from stein_core.cli.tables import add_tables
-from stein_core.contract.common_knobs import MAX_CAPACITY
+from stein_core.contract.facts import MAX_CAPACITY
 from stein_core.contract.spec import all_options
+from stein_core.runs.nearness import error_of, said, without_pairs
 
 NOBODY_READS = 141  # 128 + SIGPIPE
 LINE = 80  # characters of a default that `list` prints in full
@@ -68,9 +70,7 @@ def parser() -> Parser:
         "--import", action="append", metavar="FILE.py", help="run this first; what it registers can be named"
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve", help="open the app; takes the options of `panel serve`", add_help=False).set_defaults(
-        act=serve
-    )
+    add_serve(commands)
     add_site(commands)
     commands.add_parser("list", help="what is registered").set_defaults(act=list_registered)
     commands.add_parser("info", help="versions and the device").set_defaults(act=info)
@@ -87,6 +87,12 @@ def parser() -> Parser:
     run.add_argument("--draws", type=int, default=10, help="Monte Carlo draws per particle and step")
     run.add_argument("--steps", type=int, default=1000)
     run.add_argument("--seed", type=int, default=0)
+    run.add_argument(
+        "--devices", type=int, help="devices that share the particles; default: one, beyond 4,096 all GPUs"
+    )
+    run.add_argument(
+        "--near", type=float, metavar="TOLERANCE", help="leave out smaller values of the RBF kernel; the error is said"
+    )
     text = "any knob or option, e.g. method.alpha=2"
     run.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help=text)
     run.add_argument("--every", type=int, metavar="K", help="keep a frame every K steps (with --out)")
@@ -108,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         known = parser()
         options, options.others = known.parse_known_args(import_files(arguments))
-        if options.others and options.act is not serve:
+        if options.others and options.act is not run_server:
             known.error(f"unrecognized arguments: {' '.join(options.others)}")
         if getattr(options, "job", None) is not None:
             end_with(options.job)
@@ -155,13 +161,6 @@ def import_files(arguments: list[str] | None) -> list[str]:
     for file in found.files:
         run_file(file, "--import")
     return rest
-
-
-def serve(options) -> int:
-    """`serve`: this process becomes `panel serve` of the app, with the options that follow."""
-    folder = folder_of_app("serve")
-    index = [] if any(one.startswith("--index") for one in options.others) else ["--index", folder.name]
-    os.execv(sys.executable, [sys.executable, "-m", "panel", "serve", str(folder), *index, *options.others])
 
 
 def list_registered(options) -> int:
@@ -232,13 +231,15 @@ def run_recipe(options) -> int:
             raise unknown("knob", name, known)
     recipe = Recipe(spec, knobs, options.seed)
     keep_compiled()
-    compile(spec)
+    how = {"measure": True if options.near is None else without_pairs(), "near": options.near}
+    how["devices"] = options.devices
+    stepper = compile(spec, **how)
 
     chunk = options.every or max(1, min(1000, options.steps // 100))
     frames: list[Frame] = []
     started = time.perf_counter()
     with tqdm(total=options.steps, unit="step", disable=None, file=sys.stderr) as bar:
-        for frame in stream(recipe, options.steps, chunk):
+        for frame in stream(recipe, options.steps, chunk, **how):
             if not options.out:
                 frames.clear()
             frames.append(frame)
@@ -255,12 +256,16 @@ def run_recipe(options) -> int:
         "steps_per_second": round(last.step / seconds, 1),
         "metrics": {k: v if np.isfinite(v) else None for k, v in last.metrics.items()},
     }
+    if options.near is not None:
+        result["near"] = error_of(stepper, recipe, last)
     if options.json:
         print(json.dumps(result))
     else:
         print(f"{options.method} on {options.target}, step {last.step}, {result['steps_per_second']} steps/s")
         for name, value in result["metrics"].items():
             print(f"  {name:<18} {'undefined' if value is None else format(value, '.6g')}")
+        if options.near is not None:
+            print(said(result["near"]))
     if not last.finite:
         print(f"error: diverged at step {last.step + 1}; try a smaller method.step_size.", file=sys.stderr)
         return 3
@@ -275,5 +280,5 @@ def save(path: str, recipe: Recipe, frames: list[Frame]) -> None:
         for k in Frame.__dataclass_fields__
         if k not in ("metrics", "extra")
     }
-    arrays |= {name: np.array([f.metrics[name] for f in frames]) for name in DIAGNOSTICS}
+    arrays |= {name: np.array([f.metrics.get(name, np.nan) for f in frames]) for name in DIAGNOSTICS}
     np.savez_compressed(path, recipe=json.dumps(recipe.to_dict()), **arrays)

@@ -57,19 +57,21 @@ def add_record(commands) -> None:
     )
     recording.set_defaults(act=record_run)
     which = recording.add_mutually_exclusive_group(required=True)
-    text = "of page Particles, 1-D wave or Function space, in quotes: an address or its query"
+    text = "of a page with a run, in quotes: an address or its query"
     which.add_argument("link", metavar="LINK", nargs="?", help=text)
     which.add_argument("--recipe", metavar="FILE", help="JSON of Recipe.to_dict; - is stdin")
-    text = "default: those of LINK, or 300, and for networks all; of a recipe 1000"
+    text = "default: those of LINK, or 300 frames, and for networks all; of a recipe 1000"
     recording.add_argument("--steps", type=int, help=text)
     text = f"{', '.join(ENDINGS)} of LINK; FILE.npz of a recipe, with norms, angles and forces"
     recording.add_argument("--out", metavar="FILE", required=True, help=text)
     look = recording.add_argument_group("with LINK")
-    text = "steps from one frame to the next; default 1, and for networks what makes 300 frames"
+    text = "steps from one frame to the next; default that of the page, and for networks what makes 300 frames"
     look.add_argument("--every", type=int, metavar="K", help=text)
     look.add_argument("--theme", choices=("light", "dark"), help="default: that of LINK, or light")
     look.add_argument("--size", type=int, choices=(720, 1080), help="height of a film or GIF; default 720")
-    look.add_argument("--marks", metavar="A,B", help="of attract,repulse,guides,trails,draws; default: all but draws")
+    look.add_argument(
+        "--marks", metavar="A,B", help="of attract,repulse,guides,trails,draws; default: those of LINK or its page"
+    )
     recording.set_defaults(**LOOK)
     add_job(recording)
 
@@ -138,7 +140,7 @@ def record_link(options) -> int:
     every = wanted.every(steps) if options.every is None else options.every
     keep_compiled()
     began = time.perf_counter()
-    with progress(options, steps, "step") as show:
+    with progress(options, steps, wanted.unit) as show:
         size, diverged = of_app.record(
             wanted, Path(options.out), steps, every, options.size, lambda step, text: show(step, text=text)
         )

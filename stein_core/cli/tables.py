@@ -28,6 +28,9 @@ def add_tables(commands) -> None:
     tables.add_argument("--only", metavar="ROW[/COLUMN[/SEED]]", help="some of the cells")
     tables.add_argument("--show", action="store_true", help="compute nothing; compare the rows that are stored")
     tables.add_argument("--workers", type=int, help="threads; default one a core up to 4")
+    tables.add_argument(
+        "--devices", type=int, help="devices that take runs in turn; default: all GPUs, or one on a CPU"
+    )
     tables.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler, or 'local' (needs the extra `cluster`)")
     tables.add_argument("--store", metavar="FILE", help="SQLite file; default tables.sqlite in the cache folder")
     tables.add_argument("--export", metavar="FILE.json", help="write the rows with versions, as the app ships them")
@@ -54,7 +57,7 @@ def run_table(options) -> int:
                 text = "" if row is None else f"{row['row']}, {row['column']}, about {left:.0f} s left"
                 show(done, left, text)
 
-            rows = run_cells(cells, store, executor, report)
+            rows = run_cells(cells, store, executor, report, options.devices)
             if options.job:
                 show(len(rows), rows=rows)
     if options.export:

@@ -1,9 +1,8 @@
 """The knobs that every spec has."""
 
+from stein_core.contract.facts import MAX_CAPACITY
 from stein_core.contract.knobs import Knob
 from stein_core.contract.registry import BANDWIDTHS, KERNELS
-
-MAX_CAPACITY = 4096
 
 COMMON = (
     Knob("method.particles", 20, 1, MAX_CAPACITY, "integer", "particles", "number of active particles"),

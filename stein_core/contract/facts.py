@@ -11,6 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
+from stein_core.base.distances import DENSE
+
+MAX_CAPACITY = 2**20  # particles of a method whose memory is linear in them
+
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -53,7 +57,8 @@ class MethodFacts(Facts):
     through the kernel. optimizers: its own optimisers, the first is taken. exact: it needs exact draws of the target.
     functions: its forces act on a network's outputs, so the target must be a network. check: (spec, knobs) -> None,
     raises ValueError. sampler: its particles are draws of one network: they cannot
-    be added, removed or permuted. For sweeps: noisy: (choices) -> whether the force at one place
+    be added, removed or permuted. linear: no step forms an array of all pairs of particles, so that it takes more than
+    4,096 of them. For sweeps: noisy: (choices) -> whether the force at one place
     changes from step to step, None when only a guide's draws make it noisy. stages: most stages of step sizes. least:
     (knobs) -> steps that a stage takes at least. rounds: sets of particles that its memory holds, which is also the
     number of its steps. stack: methods with an equal name share state and guide, and run in one batch.
@@ -79,6 +84,7 @@ class MethodFacts(Facts):
     functions: bool = False
     check: Callable[..., None] | None = None
     sampler: bool = False
+    linear: bool = False
     noisy: Callable[[Mapping[str, Any]], bool] | None = None
     stages: int | None = None
     least: Callable[[Mapping[str, Any]], float] = lambda knobs: 0
@@ -95,6 +101,11 @@ class MethodFacts(Facts):
     exact_force: Callable[[str, str], Mapping[str, Any]] = lambda target, kernel: {}
     colour: tuple[str, str] | None = None
     marker: str = ""
+
+    @property
+    def largest(self) -> int:
+        """The most particles that it takes."""
+        return MAX_CAPACITY if self.linear else DENSE
 
     @property
     def interacts(self) -> bool:
@@ -126,7 +137,8 @@ class DiagnosticFacts(Facts):
     a run must have for it to mean something, of "density" (guides that are no point masses), "kernel" (particles that
     interact), "several" (particles, by the method) and "sample" (exact draws of the target). reads: "draws" if draws
     and their scores are enough, "problem" if it also needs the method's guide, kernel or forces. full_data: it
-    evaluates the density of all data, also when a step takes a mini-batch. ideal: its value for exact draws."""
+    evaluates the density of all data, also when a step takes a mini-batch. ideal: its value for exact draws. pairs: it
+    sums over all pairs of particles, so that of many it costs as much as steps do."""
 
     log: bool = False
     live: bool = True
@@ -134,6 +146,7 @@ class DiagnosticFacts(Facts):
     reads: str = "problem"
     full_data: bool = False
     ideal: float | None = None
+    pairs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

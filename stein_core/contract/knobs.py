@@ -62,14 +62,16 @@ class Knob:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"{self.name} = {short(repr(value))} is not a number; allowed: {self.low:g} to {self.high:g}."
+                f"{self.name} = {short(repr(value))} is not a number; allowed: {self.low:g} to {self.high:.10g}."
             ) from None
         if not self.low <= number <= self.high:
-            raise ValueError(f"{self.name} = {short(value)} is out of range; allowed: {self.low:g} to {self.high:g}.")
+            raise ValueError(
+                f"{self.name} = {short(value)} is out of range; allowed: {self.low:g} to {self.high:.10g}."
+            )
         if self.scale == "integer":
             if number != int(number):
                 raise ValueError(
-                    f"{self.name} = {short(value)} is not a whole number; allowed: {self.low:g} to {self.high:g}."
+                    f"{self.name} = {short(value)} is not a whole number; allowed: {self.low:g} to {self.high:.10g}."
                 )
             return int(number)
         return number

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stein_core.base.errors import short, unknown
-from stein_core.contract.common_knobs import MAX_CAPACITY
+from stein_core.contract.facts import MAX_CAPACITY
 from stein_core.contract.knobs import precision
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import Spec, whole_number
@@ -104,8 +104,12 @@ class Recipe:
             raise ValueError(f"changes = {short(repr(changes))}; allowed: a list of (step, what, value).") from None
         return cls(spec, knobs, plain.get("seed", 0), changes)
 
-    def to_python(self, steps: int) -> str:
+    def to_python(self, steps: int, near: float | None = None) -> str:
         """Return a script that runs this recipe for `steps` steps and prints the metrics of the last frame.
+
+        Args:
+            steps: number of steps.
+            near: what sums may leave out, see `runner.Stepper`. The script then measures nothing over all pairs.
 
         Raises:
             ValueError: the target has no name.
@@ -114,11 +118,14 @@ class Recipe:
         spec = ", ".join(f"{name}={value!r}" for name, value in self._fields().items())
         lines = [f"    {name!r}: {value!r}," for name, value in self.knobs.items()]
         changes = [f"    {change!r}," for change in self.changes]
+        how = "" if near is None else f", measure=without_pairs(), near={near!r}"
         return "\n".join(
-            ["from stein_core import Recipe, Spec, collect", "", f"spec = Spec({spec})"]
+            ["from stein_core import Recipe, Spec, collect"]
+            + ["from stein_core.runs.nearness import without_pairs"] * (near is not None)
+            + ["", f"spec = Spec({spec})"]
             + (["knobs = {", *lines, "}"] if lines else ["knobs = {}"])
             + (["changes = (  # (step, what, value)", *changes, ")"] if changes else ["changes = ()"])
-            + [f"frame = collect(Recipe(spec, knobs, seed={self.seed}, changes=changes), steps={steps})[-1]"]
+            + [f"frame = collect(Recipe(spec, knobs, seed={self.seed}, changes=changes), steps={steps}{how})[-1]"]
             + ["print(frame.step, frame.metrics)", ""]
         )
 

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from stein_core.base.errors import unknown
-from stein_core.contract.common_knobs import COMMON, MAX_CAPACITY
+from stein_core.contract.common_knobs import COMMON
+from stein_core.contract.facts import MAX_CAPACITY
 from stein_core.contract.knobs import Knob, Option, precision
 from stein_core.contract.registry import GUIDES, METHODS, OPTIMIZERS, TARGETS, Entry
 from stein_core.contract.target import Target
@@ -22,7 +23,7 @@ GROUPS = ("method", "guide", "target")  # of options and knobs, in the order of 
 
 
 def capacity_for(particles: int) -> int:
-    """Return the smallest capacity (8, 16, 32 ... 4096) that holds `particles`."""
+    """Return the smallest capacity (8, 16, 32 ...) that holds `particles`."""
     capacity = 8
     while capacity < particles:
         capacity *= 2
@@ -110,6 +111,11 @@ class Spec:
         capacity = whole_number("capacity", self.capacity, 1, MAX_CAPACITY)
         if capacity > 1 and capacity % 2:
             raise ValueError(f"capacity = {capacity} is odd; allowed: 1, 2, 4, 6, ... {MAX_CAPACITY}.")
+        if not method.facts.single and capacity > method.facts.largest:
+            raise ValueError(
+                f"capacity = {capacity} is too many for method {self.method!r}, which forms arrays of all pairs of "
+                f"particles; allowed: 1, 2, 4, 6, ... {method.facts.largest}."
+            )
         settle("capacity", 1 if method.facts.single else capacity)
         # A target that is registered as not sampled need not be built to find out. Building may take seconds.
         if method.facts.exact and (not target.facts.sampled or target_of(self).truth.sample is None):

@@ -90,6 +90,7 @@ class Target:
         return len(self.start.center)
 
 
+LARGE = 2000  # coordinates, above which no covariance of them is made
 KINDS = ("raw", "scaled", "whitened")
 COORDINATES = Option(
     "coordinates",
@@ -105,7 +106,7 @@ class Affine(NamedTuple):
 
     Args:
         center: (d,).
-        root, inverse: (d, d) L and its inverse.
+        root, inverse: (d, d) L and its inverse; (d,) their diagonals if L is diagonal and large.
         log_volume: log |det L|.
     """
 
@@ -116,11 +117,22 @@ class Affine(NamedTuple):
 
     def back(self, z):
         """Return theta (..., d) of z (..., d)."""
-        return jnp.asarray(self.center, float) + z @ jnp.asarray(self.root.T, float)
+        return jnp.asarray(self.center, float) + times(z, self.root, jnp)
 
     def into(self, theta):
         """Return z (..., d) of theta (..., d)."""
-        return (theta - jnp.asarray(self.center, float)) @ jnp.asarray(self.inverse.T, float)
+        return times(theta - jnp.asarray(self.center, float), self.inverse, jnp)
+
+
+def times(rows, root, of=np):
+    """Return rows (..., d) times L^T, of L (d, d) or of its diagonal (d,)."""
+    root = of.asarray(root, float)
+    return rows * root if root.ndim == 1 else rows @ root.T
+
+
+def log_volume(root: np.ndarray) -> float:
+    """Return log |det L| of L (d, d) or of its diagonal (d,)."""
+    return float(np.sum(np.log(np.abs(root))) if root.ndim == 1 else np.linalg.slogdet(root)[1])
 
 
 def precondition(target: Target, kind: str) -> Target:
@@ -172,7 +184,7 @@ def _affine(target: Target, kind: str) -> Affine:
     """Return the map of coordinates of that kind."""
     root = root_of(target, kind)
     center = np.asarray(target.start.center, float)
-    return Affine(center, root, np.linalg.inv(root), np.float64(np.linalg.slogdet(root)[1]))
+    return Affine(center, root, 1 / root if root.ndim == 1 else np.linalg.inv(root), np.float64(log_volume(root)))
 
 
 def _seen(moved: Target, target: Target, at: Affine) -> Target:
@@ -207,7 +219,8 @@ def _seen(moved: Target, target: Target, at: Affine) -> Target:
 def _numbers(target: Target, at: Affine, kind: str) -> dict[str, Any]:
     """Return start, truth, names and extent of a target, in coordinates of that kind."""
     truth, covariance = target.truth, target.truth.matrix
-    covariance = None if covariance is None else at.inverse @ covariance @ at.inverse.T
+    inverse = np.diag(at.inverse) if at.inverse.ndim == 1 and covariance is not None else at.inverse
+    covariance = None if covariance is None else inverse @ covariance @ inverse.T
     diagonal = covariance is not None and np.allclose(covariance, np.diag(np.diagonal(covariance)), atol=1e-9)
     size = 4.5 if target.start.note or truth.variance is None else 4.0
     names = target.coordinates if kind == "scaled" else [f"z{i + 1}" for i in range(target.dim)]
@@ -229,16 +242,19 @@ def _numbers(target: Target, at: Affine, kind: str) -> dict[str, Any]:
 def in_raw(target: Target, kind: str, z: np.ndarray) -> np.ndarray:
     """Return theta (..., d) of z (..., d), coordinates of `precondition(target, kind)`."""
     center = 0.0 if kind == "raw" else np.asarray(target.start.center, float)
-    return center + z @ root_of(target, kind).T
+    return center + times(z, root_of(target, kind))
 
 
 def root_of(target: Target, kind: str) -> np.ndarray:
-    """Return L (d, d) of `precondition`, which also says what the arguments are."""
-    if kind == "raw":
-        return np.eye(target.dim)
-    if kind == "scaled":
-        exact = target.truth.matrix
-        return np.diag(np.asarray(target.start.scale, float) if exact is None else np.sqrt(np.diagonal(exact)))
+    """Return L (d, d) of `precondition`, which also says what the arguments are.
+
+    If L is diagonal and above LARGE coordinates, its diagonal (d,) is returned.
+    """
+    if kind in ("raw", "scaled"):
+        exact = None if kind == "raw" else target.truth.matrix
+        scale = np.ones(target.dim) if kind == "raw" else np.asarray(target.start.scale, float)
+        scale = scale if exact is None else np.sqrt(np.diagonal(exact))
+        return scale if target.dim > LARGE else np.diag(scale)
     if (exact := target.truth.matrix) is not None:
         return np.linalg.cholesky(exact)
     if target.start.root is None:

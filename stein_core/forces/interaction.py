@@ -19,12 +19,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from stein_core.base.distances import EXACT_DIFFERENCES, center, squared_distances
+from stein_core.base.devices import ROWS, shared
+from stein_core.base.distances import DENSE, EXACT_DIFFERENCES, center, squared_distances
 from stein_core.contract.registry import FORCE_SCALES
 from stein_core.contract.types import Array, Forces, Method, State
-from stein_core.forces.kernels import KERNELS, bandwidth
+from stein_core.forces.kernels import KERNELS, bandwidth, bandwidth_of
+from stein_core.forces.median import Sampled
 from stein_core.forces.problem import Gradients, Problem, log_density_of
-from stein_core.forces.sums import is_inner, kernel_forces
+from stein_core.forces.sums import in_blocks, is_inner, kernel_forces
+
+LOGS = 2**22  # log densities of draws under guides that are formed together, if there are many particles
 
 
 @FORCE_SCALES.register("paper", label="mean (paper)", reference="SMI eq. 9")
@@ -41,6 +45,8 @@ def numpyro_scale(m):
 
 def gradients(problem: Problem, key: Array, particles: Array, joint: bool = False) -> Gradients:
     """Return g for every particle, with the mixture ELBO from the same draws. Spare rows are 0.
+
+    Of more than `DENSE` guides, the log densities of draws under guides are made and used block by block.
 
     Args:
         problem: target, guide and draws.
@@ -66,13 +72,19 @@ def gradients(problem: Problem, key: Array, particles: Array, joint: bool = Fals
         guides = jax.lax.optimization_barrier(jnp.where(active, particles, center(particles, problem.weights(n))))
     own = jnp.repeat(jnp.arange(n), problem.draws)[:, None]  # which guide drew each point
 
-    def log_mixture(points):
+    def log_mixture(points, own):
         log_q = guide.log_density(guides, points)
         per_point = jax.nn.logsumexp(log_q + log_weights, axis=1)
         return jnp.sum(per_point), (per_point, jnp.take_along_axis(log_q, own, axis=1)[:, 0])
 
     log_p, grad_p = score(flat)
-    (_, (log_q, log_own)), grad_q = jax.value_and_grad(log_mixture, has_aux=True)(flat)
+
+    def of_points(points, own):
+        (_, per_point), grad = jax.value_and_grad(log_mixture, has_aux=True)(points, own)
+        return *per_point, grad
+
+    of_all = of_points if n <= DENSE else partial(in_blocks, of_points, max(16, LOGS // n))
+    log_q, log_own, grad_q = shared(problem.mesh, of_all, (ROWS, ROWS), flat, own)
     (g,) = pull(((grad_p - grad_q) / problem.draws).reshape(theta.shape))
 
     def mean(per_point):
@@ -82,8 +94,14 @@ def gradients(problem: Problem, key: Array, particles: Array, joint: bool = Fals
     return Gradients(jnp.where(active, g, 0.0), mean(log_p - log_q), mean(log_p - log_own))
 
 
-def distances_and_bandwidth(problem: Problem, particles: Array) -> tuple[Array, Array]:
-    """Return squared distances (n, n) between particles, and the bandwidth sigma of the active ones."""
+def distances_and_bandwidth(problem: Problem, particles: Array) -> tuple[Array | None, Array]:
+    """Return squared distances (n, n) between particles, and the bandwidth sigma of the active ones.
+
+    Of more than `DENSE` rows there is no array of all distances, but None, and sigma follows from a sample of pairs.
+    """
+    if len(particles) > DENSE:
+        pairs = Sampled.of(particles, problem.m, problem.p)
+        return None, bandwidth_of(problem.rule, problem.factor, pairs)
     squared = squared_distances(particles, particles, problem.weights(particles.shape[0]))
     if particles.shape[1] > EXACT_DIFFERENCES:
         squared = jnp.where(jnp.eye(particles.shape[0], dtype=bool), 0.0, squared)

@@ -1,7 +1,8 @@
 """The median distance of pairs, found by counting: it needs no sort, and the number of active particles is traced.
 
-It is exact. The two middle order statistics are found among the bit patterns of floats, which order as non-negative
-floats do. `by_limits` suits a CPU, `by_digits` a GPU.
+Of all pairs it is exact (`Pairs`). Beyond 4,096 rows it is that of a fixed sample of pairs (`Sampled`). The two middle
+order statistics are found among the bit patterns of floats, which order as non-negative floats do. `by_limits` suits a
+CPU, `by_digits` a GPU.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from stein_core.contract.types import Array
 
 LARGE = 256  # particles from which a pass over the pairs costs more than a second limit
 DIGIT = 4  # bits that a pass finds on a GPU
+PARTNERS = 64  # others with which a sample of pairs has each particle
 
 
 class Pairs(NamedTuple):
@@ -38,34 +40,47 @@ class Pairs(NamedTuple):
             diagonal: take the median over the whole matrix, with its zero diagonal.
         """
         n = self.squared.shape[0]
-        m, real = self.m.astype(jnp.int32), self.squared.dtype
+        m = self.m.astype(jnp.int32)
         if n == 1:
-            return jnp.zeros((), real)
-        whole = jnp.int64 if real == jnp.float64 else jnp.int32
+            return jnp.zeros((), self.squared.dtype)
         # Every pair once, in half a matrix: row i holds the pairs (i, j > i) and (n-1-i, j > n-1-i).
         row, column = jnp.arange(n // 2)[:, None], jnp.arange(n)[None, :]
         late = column > row
         folded = jnp.where(late, self.squared[: n // 2], self.squared[::-1, ::-1][: n // 2])
         inside = (jnp.where(late, column, n - 1 - column) < m) & (column != row)
-        largest = jnp.iinfo(whole).max
-        bits = jnp.where(inside, jax.lax.bitcast_convert_type(folded, whole), largest)
-        count = m * m if diagonal else m * (m - 1)
-        low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
+        return middle_of(folded, inside, m * m if diagonal else m * (m - 1), m if diagonal else 0, power)
 
-        find = by_limits if jax.default_backend() == "cpu" else by_digits
-        low_bits, reached = find(bits, low_rank, m if diagonal else 0)
-        above = jnp.min(jnp.where(bits > low_bits, bits, largest))
-        high_bits = jnp.where(reached > high_rank, low_bits, above)
-        low, high = (jax.lax.bitcast_convert_type(b, real) for b in (low_bits, high_bits))
-        middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
-        return jnp.where(count > 0, middle ** (2 / power), 0.0)
+
+def middle_of(squared: Array, inside: Array, count: Array, zeros: Array | int, power: float) -> Array:
+    """Return the median of r^power, to the power 2/power; 0 if nothing counts.
+
+    Args:
+        squared: (rows, n) values of r^2, each of which counts twice.
+        inside: (rows, n), which of them count.
+        count: how many there are, twice each and with the zeros.
+        zeros: how many further values are 0.
+        power: the exponent of r.
+    """
+    real = squared.dtype
+    whole = jnp.int64 if real == jnp.float64 else jnp.int32
+    largest = jnp.iinfo(whole).max
+    bits = jnp.where(inside, jax.lax.bitcast_convert_type(squared, whole), largest)
+    low_rank, high_rank = (count - 1) // 2, count // 2  # 0-based, among the entries of the whole matrix
+
+    find = by_limits if jax.default_backend() == "cpu" else by_digits
+    low_bits, reached = find(bits, low_rank, zeros)
+    above = jnp.min(jnp.where(bits > low_bits, bits, largest))
+    high_bits = jnp.where(reached > high_rank, low_bits, above)
+    low, high = (jax.lax.bitcast_convert_type(b, real) for b in (low_bits, high_bits))
+    middle = 0.5 * (low ** (power / 2) + high ** (power / 2))
+    return jnp.where(count > 0, middle ** (2 / power), 0.0)
 
 
 def by_limits(bits: Array, rank: Array, zeros: Array | int) -> tuple[Array, Array]:
     """Return the order statistic `rank` of entries by bisection or trisection, in 31 passes at most (63 in float64).
 
     Args:
-        bits: (n / 2, n) bit patterns, each of which counts twice; the largest integer for none.
+        bits: (rows, n) bit patterns, each of which counts twice; the largest integer for none.
         rank: 0-based.
         zeros: number of further entries, all 0.
 
@@ -79,7 +94,7 @@ def by_limits(bits: Array, rank: Array, zeros: Array | int) -> tuple[Array, Arra
         ends = least.astype(whole), jnp.max(jnp.where(bits < largest, bits, 0))
     else:  # two limits are counted in one pass, over sixteen streams of memory
         cuts, ends = 2, (jnp.asarray(0, whole), jnp.asarray(largest - 1, whole))
-        bits = jnp.pad(bits, ((0, -(n // 2) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
+        bits = jnp.pad(bits, ((0, -len(bits) % 16), (0, 0)), constant_values=largest).reshape(16, -1, n)
 
     def total(entries):
         """Sum one axis after the other, with a barrier between: twice as fast on a CPU as one reduction."""
@@ -122,6 +137,49 @@ def by_digits(bits: Array, rank: Array, zeros: Array | int) -> tuple[Array, Arra
         below = 2 * jnp.sum(bits < limits[:, None, None], axis=(1, 2), dtype=whole) + zeros
         found += jnp.sum(below <= rank, dtype=whole) << shift
     return found, 2 * jnp.sum(bits <= found, dtype=whole) + zeros
+
+
+class Sampled(NamedTuple):
+    """Squared distances of a fixed sample of pairs: each active particle with the same number of others.
+
+    Every particle counts as often as the others do. So the median is nearer to that of all pairs than the median of as
+    many random pairs. Of up to 2 `PARTNERS` particles these are all pairs.
+
+    Args:
+        squared: (PARTNERS, n) of row i and the row that is some rows further on, round the active rows.
+        m: number of active particles, traced: the first m rows.
+        p: number of coordinates of a particle.
+    """
+
+    squared: Array
+    m: Array
+    p: Array | int
+
+    @classmethod
+    def of(cls, x: Array, m: Array, p: Array | int) -> Sampled:
+        """Return the sample of rows x (n, k), of which the first m are active."""
+        whole, rows = m.astype(jnp.int32), jnp.arange(len(x))
+
+        def apart(offset):
+            there = rows + offset
+            return jnp.sum((x - x[jnp.where(there < whole, there, there - whole)]) ** 2, axis=1)
+
+        return cls(jax.lax.map(apart, _offsets(whole)), m, p)
+
+    def median(self, power: float = 2.0, diagonal: bool = False) -> Array:
+        """Return what `Pairs.median` does, of the sample. The zeros of the diagonal have their share of it."""
+        n, m = self.squared.shape[1], self.m.astype(jnp.int32)
+        offset = _offsets(m)[:, None]
+        once = jnp.where(2 * offset == m, m // 2, m)  # half-way round, the second half has the pairs of the first again
+        inside = (2 * offset <= m) & (jnp.arange(n) < once)
+        count = 2 * jnp.sum(inside, dtype=jnp.int32)
+        zeros = count // jnp.maximum(m - 1, 1) if diagonal else 0
+        return middle_of(self.squared, inside, count + zeros, zeros, power)
+
+
+def _offsets(m: Array) -> Array:
+    """Return by how many rows the particles of a pair are apart, evenly from 1 to m / 2; a larger one is for none."""
+    return 1 + jnp.arange(PARTNERS, dtype=m.dtype) * jnp.maximum(m // 2 // PARTNERS, 1)
 
 
 class Followed(Pairs):

@@ -30,6 +30,8 @@ class Problem(NamedTuple):
         start_normal: mean and sd (target.dim,) of the normal from which `start` draws; None if it draws from another.
         optimize: step size -> an optax transformation like `optimizer`, for a method that has a second one.
         paired: whether normals are drawn in pairs, eps and -eps.
+        near: kernel values that sums over many particles may leave out, see `forces.near`; None for exact sums.
+        mesh: devices that share the rows of particles, see `base.devices`; None for one device.
     """
 
     target: Target
@@ -47,6 +49,8 @@ class Problem(NamedTuple):
     start_normal: tuple[Array, Array] | None = None
     optimize: Callable[[Any], Any] | None = None
     paired: bool = False
+    mesh: jax.sharding.Mesh | None = None
+    near: float | None = None
 
     @property
     def d(self):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from stein_core.base.distances import EXACT_DIFFERENCES, LEAST, center
+from stein_core.base.devices import COLUMNS as BY_COLUMNS, ROWS as BY_ROWS, WHOLE, shared
+from stein_core.base.distances import EXACT_DIFFERENCES, LEAST, center, squared_distances_around
 from stein_core.contract.types import Array, Forces
 from stein_core.forces.kernels import KERNELS
+from stein_core.forces.near import near_forces
 from stein_core.forces.problem import Problem
 
 ROWS = 256  # sources per block of kernel values
+COLUMNS = 2048  # particles per block, if there are too many for an array of all pairs
 
 
 def _radial(profile):
@@ -66,8 +69,21 @@ def summed(of, weights: Array, *arrays: Array):
     return jax.lax.fori_loop(0, -(-n // ROWS), add, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
 
+def in_blocks(of, rows: int, *arrays: Array):
+    """Return of(*arrays), whose results are row by row as its arguments are, computed `rows` at a time."""
+    n = len(arrays[0])
+    blocks = [jnp.pad(a, ((0, -n % rows), *((0, 0),) * (a.ndim - 1))).reshape(-1, rows, *a.shape[1:]) for a in arrays]
+    found = jax.lax.map(lambda some: of(*some), blocks)
+    return jax.tree.map(lambda each: each.reshape(-1, *each.shape[2:])[:n], found)
+
+
+def apart(origin: Array | float, x: Array, rows: Array, y: Array, columns: Array) -> Array:
+    """Return the squared distances between rows x and y of one array. rows, columns: their places in it."""
+    return jnp.where(rows[:, None] == columns, 0.0, squared_distances_around(origin, x, y))
+
+
 def kernel_forces(
-    problem: Problem, x: Array, weights: Array, g: Array, y: Array, squared: Array, sigma: Array
+    problem: Problem, x: Array, weights: Array, g: Array, y: Array, squared: Array | None, sigma: Array
 ) -> Forces:
     """Return the forces of sources x on y: both sums of the first formula of `forces`, with alpha = 1.
 
@@ -77,55 +93,78 @@ def kernel_forces(
         weights: (N,) of the sources.
         g: (N, p) gradients of the sources.
         y: (n, p) particles that feel the forces.
-        squared: (N, n) |x_i - y_l|^2.
+        squared: (N, n) |x_i - y_l|^2. None if there are too many pairs: y is x then, and the sums go block by block.
         sigma: bandwidth.
     """
+    if squared is None and problem.near is not None:
+        return near_forces(x, weights, g, sigma, problem.near)
 
     def radial(profile):
         values = _radial(profile)
         # Close pairs with a steep slope need exact differences: the sums of the matmul below would cancel.
         exact = is_singular(profile) and x.shape[1] <= EXACT_DIFFERENCES
 
-        def act(x, y, squared, sigma):
+        def act(x, weights, g, sigma, y, own, squared):
             origin = center(x, weights)  # small differences of large coordinates would lose digits
 
-            def of(weights, x, g, squared):
-                f, slope = (weights[:, None] * each for each in values(squared, None, sigma))
-                if exact:
-                    return g.T @ f, jnp.stack([jnp.sum(slope * (s[:, None] - r), axis=0) for s, r in zip(x.T, y.T)])
-                sources = jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
-                return g.T @ f, sources.T @ slope  # in this order it is several times as fast for small p
+            def onto(y, squared_of, pairs):
+                def of(weights, x, g, pairs):
+                    f, slope = values(squared_of(x, pairs), None, sigma)
+                    sources = jnp.concatenate([x - origin, jnp.ones((len(x), 1))], axis=1)
+                    if squared is None and not exact:  # a product for each source, not for each pair
+                        g, sources = weights[:, None] * g, weights[:, None] * sources
+                    else:
+                        f, slope = weights[:, None] * f, weights[:, None] * slope
+                    if exact:
+                        return g.T @ f, jnp.stack([jnp.sum(slope * (s[:, None] - r), axis=0) for s, r in zip(x.T, y.T)])
+                    return g.T @ f, sources.T @ slope  # in this order it is several times as fast for small p
 
-            attract, pushed = (total.T for total in summed(of, weights, x, g, squared))
-            return (attract, pushed) if exact else (attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin))
+                attract, pushed = (total.T for total in summed(of, weights, x, g, pairs))
+                return (attract, pushed) if exact else (attract, pushed[:, :-1] - pushed[:, -1:] * (y - origin))
+
+            if squared is not None:
+                return onto(y, lambda x, squared: squared, squared)
+            every = jnp.arange(len(x))
+            some = lambda y, own: onto(y, lambda x, rows: apart(origin, x, rows, y, own), every)  # noqa: E731
+            return in_blocks(some, COLUMNS, y, own)
 
         return act
 
     def inner(values):
-        def act(x, y, squared, sigma):
-            def of(weights, x, g):
-                f, slope = values(None, x @ y.T, sigma)
-                return f.T @ (weights[:, None] * g), weights @ slope
+        def act(x, weights, g, sigma, y, own, squared):
+            def onto(y):
+                def of(weights, x, g):
+                    f, slope = values(None, x @ y.T, sigma)
+                    return f.T @ (weights[:, None] * g), weights @ slope
 
-            attract, slope = summed(of, weights, x, g)
-            return attract, slope[:, None] * y
+                attract, slope = summed(of, weights, x, g)
+                return attract, slope[:, None] * y
+
+            return in_blocks(onto, COLUMNS, y) if squared is None else onto(y)
 
         return act
 
     branch = lambda entry: inner(_inner(entry.make)) if is_inner(entry) else radial(entry.make)  # noqa: E731
-    return Forces(*KERNELS.pick(problem.kernel, x, y, squared, sigma, branch=branch))
+    act = lambda kernel, *arguments: KERNELS.pick(kernel, *arguments, branch=branch)  # noqa: E731
+    specs = (*[WHOLE] * 5, BY_ROWS, BY_ROWS, BY_COLUMNS)
+    own = jnp.arange(len(y))  # places of the particles among all
+    return Forces(*shared(problem.mesh, act, specs, problem.kernel, x, weights, g, sigma, y, own, squared))
 
 
-def kernel_matrix(problem: Problem, particles: Array, squared: Array, sigma: Array) -> tuple[Array, Array]:
+def kernel_matrix(
+    problem: Problem, particles: Array, squared: Array, sigma: Array, sources: Array | None = None
+) -> tuple[Array, Array]:
     """Return k(psi_i, psi_l) and |grad_1 k(psi_i, psi_l)|^2, (n, n) each.
 
     Args:
         problem: has the kernel.
         particles: (n, p).
         squared, sigma: of `distances_and_bandwidth`.
+        sources: (N, p), the psi_i, whose rows `squared` has; None for all particles.
     """
-    inner = particles @ particles.T
-    norms = jnp.broadcast_to(jnp.diagonal(inner), inner.shape)
+    inner = (particles if sources is None else sources) @ particles.T
+    norms = jnp.diagonal(inner) if sources is None else jnp.sum(particles**2, axis=1)
+    norms = jnp.broadcast_to(norms, inner.shape)
 
     def branch(entry):
         values, gap = (_inner(entry.make), norms) if is_inner(entry) else (_radial(entry.make), squared)

@@ -11,6 +11,7 @@ from stein_core.methods.svgd import ALPHA, law, limit
     label="Annealed SVGD",
     reference="D'Angelo & Fortuin 2021, eq. 4",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA, HORIZON, CYCLES, POWER),
     least=lambda knobs: knobs["method.horizon"],
     stack="svgd",

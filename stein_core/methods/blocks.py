@@ -20,6 +20,7 @@ def law(d, n, knobs):
     label="Block SVGD",
     reference="Singhal et al. 2019; Gong et al. 2021",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA, SIZE),
     slot="kernel",
     formula="k(x[B], y[B]), for each block B of M coordinates",

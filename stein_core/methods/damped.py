@@ -61,6 +61,7 @@ def law(d, n, knobs):
     label="Damped SVGD",
     reference="Ba et al. 2022, eq. 5",
     guides=("point",),
+    linear=True,
     knobs=KNOBS,
     stack="svgd",
     law=law,

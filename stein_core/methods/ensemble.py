@@ -9,6 +9,7 @@ from stein_core.forces.interaction import climb
     label="Deep ensemble",
     reference="D'Angelo et al. 2021, eq. 3",
     guides=("point",),
+    linear=True,
     kernel=False,
     colour=("#444D2C", "#848A70"),
     marker="hex",

@@ -36,6 +36,7 @@ def blankets(problem, key):
     label="Graphical SVGD",
     reference="Zhuo et al. 2018; Wang et al. 2018",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA,),
     slot="kernel",
     formula="k(x[B], y[B]), B the Markov blanket of a coordinate",

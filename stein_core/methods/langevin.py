@@ -32,6 +32,7 @@ def chains(problem, epsilon_at) -> Method:
     label="Langevin",
     reference="Roberts & Tweedie 1996",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     kernel=False,
     noisy=lambda choices: True,

@@ -15,6 +15,7 @@ from stein_core.forces.interaction import Forces
     label="MALA",
     reference="Roberts & Tweedie 1996",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     kernel=False,
     noisy=lambda choices: True,

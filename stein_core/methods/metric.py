@@ -35,6 +35,7 @@ METRIC = Knob("metric", "hessian", label="metric", choices=METRICS, help="the ma
     label="Matrix SVGD",
     reference="Wang et al. 2019 (matrix kernels)",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA, METRIC),
     check=check,
     slot="metric",

@@ -25,6 +25,7 @@ def law(d, n, knobs):
     label="Noisy SVGD",
     reference="Zhang et al. 2020 (SPOS)",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     knobs=(ALPHA, BETA),
     noisy=lambda choices: True,

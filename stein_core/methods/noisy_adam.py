@@ -14,6 +14,7 @@ from stein_core.forces.interaction import Forces, flow, gradients
     label="Noisy Adam",
     reference="D'Angelo et al. 2021, code of its row pSGLD",
     guides=("point",),
+    linear=True,
     kernel=False,
     noisy=lambda choices: True,
     colour=("#7D5A50", "#D2A899"),

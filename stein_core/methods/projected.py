@@ -17,6 +17,7 @@ RANK = Knob("rank", 2, 1, 1000, "integer", "rank", "r, the number of directions;
     label="Projected SVGD",
     reference="Chen & Ghattas 2020 (pSVGD)",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA, RANK),
     slot="kernel",
     formula="k(Pᵀx, Pᵀy), P the r directions that data inform",

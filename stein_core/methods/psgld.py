@@ -17,6 +17,7 @@ FLOOR = Knob("floor", 1e-5, 1e-8, 10.0, "log", "floor", "added to the root of sq
     label="pSGLD",
     reference="Li et al. 2016, alg. 1",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     kernel=False,
     knobs=(FADE, FLOOR),

@@ -27,6 +27,7 @@ def law(d, n, knobs):
     label="Random-subspace SVGD",
     reference="Gong et al. 2021; Liu et al. 2022",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     knobs=(ALPHA, SIZE),
     noisy=lambda choices: True,

@@ -12,6 +12,7 @@ DECAY = Knob("decay", 0.55, 0.0, 1.0, label="decay", help="the step size is epsi
     label="SGLD",
     reference="Welling & Teh 2011",
     guides=("point",),
+    linear=True,
     optimizers=("sgd",),
     kernel=False,
     knobs=(DECAY,),

@@ -13,6 +13,7 @@ SCALE = Knob("force_scale", "paper", label="attraction", choices=FORCE_SCALES, h
     label="SMI",
     reference="SMI paper, eq. 9",
     guides=("normal", *(name for name in GUIDES if name != "normal")),
+    linear=True,
     knobs=(ALPHA, SCALE),
     colour=("#BA4582", "#E578B4"),
     marker="circle_dot",

@@ -28,6 +28,7 @@ def limit(d, n, knobs):
     label="SVGD",
     reference="Liu & Wang 2016, eq. 8",
     guides=("point",),
+    linear=True,
     knobs=(ALPHA,),
     stack="svgd",
     law=law,

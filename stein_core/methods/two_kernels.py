@@ -34,6 +34,7 @@ def law(d, n, knobs):
     label="Two-kernel SVGD",
     reference="MacDonald et al. 2025 (h-SVGD)",
     guides=("point",),
+    linear=True,
     knobs=KNOBS,
     slot="forces",
     formula="k s + α ∇k₂, with a kernel k₂ of its own",

@@ -17,6 +17,7 @@ NARROW, WIDE = 0.85, 1.0 / 0.85  # ratios of sds from which a width counts as wr
 CERTAIN = 2.5  # standard errors beside that, for one number
 FALSE = 0.01  # chance that the largest of many numbers is called wrong by chance
 ROWS = 5  # draws for each test function: fewer leave the regression to chance
+MANY = 500  # independent draws, from which on it is no fault that they are fewer than the directions
 FAR = 4.0  # ratio of variances along a direction, from which on `tails` has no meaning
 
 
@@ -84,6 +85,8 @@ def spread(seen: Evidence) -> Finding | None:
     if seen.n <= seen.d:
         lost = seen.d - seen.n + 1
         text = f"{seen.n} draws span at most {seen.n - 1} of {seen.d} directions; {lost} have no variance at all."
+        if seen.chains > 0 and seen.ess >= MANY:  # independent draws of a right law, too, are fewer than the directions
+            return unanswered(text[:-1])
         return Finding(lost, 0, 0.0, True, text, short=f"Too few draws. {text}")
     if seen.d <= LARGEST:
         values = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(seen.draws.T)))
@@ -147,10 +150,11 @@ def width(seen: Evidence) -> Finding | None:
 )
 def shape(seen: Evidence) -> Finding | None:
     """Are the draws as wide as the density says in every direction? Judge the narrowest and the widest one."""
-    if seen.d == 1 or spread(seen) is not None:
+    flat = spread(seen)
+    if seen.d == 1 or (flat is not None and flat.wrong):
         return None  # `width` is the same; there are no directions to judge
-    if seen.d > LARGEST:
-        return unanswered(f"{seen.d} coordinates, and directions are sought in at most {LARGEST}")
+    if seen.d > LARGEST and seen.chains == 0:
+        return unanswered(f"{seen.d} coordinates, and directions of particles are sought in at most {LARGEST}")
     if seen.directions is None:
         return unanswered(f"{seen.n} draws are too few for directions of {seen.d} coordinates")
     sure = certain(seen.d)  # not for two numbers only: products of draws and scores have heavy tails
@@ -163,8 +167,9 @@ def shape(seen: Evidence) -> Finding | None:
     value, other, error = ratios[order[0]], ratios[order[1]], seen.directions[order[0]].error
     text = (
         f"Along {first} the draws are {value:.2f} times as wide as their scores imply, with {percent(value**2)} of the "
-        f"variance. Along {second} they are {other:.2f} times as wide. No other direction is as far from 1."
+        f"variance. Along {second} they are {other:.2f} times as wide."
     )
+    text += " No other direction is as far from 1." * (seen.d <= LARGEST)
     return Finding(value, 1.0, error / 2, any(wrong), text, short=too(value, f" along {first}"))
 
 

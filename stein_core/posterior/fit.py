@@ -14,13 +14,13 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from stein_core.base.errors import short, unknown
+from stein_core.base.errors import unknown
 from stein_core.base.machine import keep_compiled
-from stein_core.contract.common_knobs import MAX_CAPACITY
+from stein_core.contract.facts import MAX_CAPACITY
 from stein_core.contract.recipe import Recipe
 from stein_core.contract.registry import METHODS, TARGETS
 from stein_core.contract.spec import Spec, capacity_for, target_of, whole_number
-from stein_core.contract.target import KINDS, Target, in_raw, movable, root_of
+from stein_core.contract.target import KINDS, LARGE, Target, in_raw, log_volume, movable, root_of, times
 from stein_core.contract.types import State
 from stein_core.posterior.fitted import Fit
 from stein_core.posterior.regression import implied
@@ -31,7 +31,6 @@ from stein_core.targets.own.density import in_precision_of
 from stein_core.targets.own.rays import flat_direction, said
 
 FULL_DIMS = 30  # coordinates, up to which guides of SMI are full normals
-MOST_DIMS = 2000  # coordinates, above which no covariance of them is made
 MOST_ROUNDS = 4  # at most: of new coordinates, or of more steps
 FAR, APART = 0.5, 1.5  # a mean (in sd) and a ratio of sds from which on the coordinates are found anew
 JUDGED, JUDGED_EACH = 1000, 20  # draws with which the scores must agree, at least; and for each coordinate
@@ -49,7 +48,7 @@ def fit(
     method: str = "smi",
     particles: int | None = None,
     steps: int | None = None,
-    coordinates: str = "whitened",
+    coordinates: str | None = None,
     knobs: Mapping[str, Any] | None = None,
     guide: str | None = None,
     seed: int = 0,
@@ -76,7 +75,7 @@ def fit(
         particles: how many; by default 100 points for SVGD, else 20.
         steps: of a round; by default 500 for guides, 2,000 for points. The step size falls from 0.05 (guides) or 0.1
             standard deviations to 0.01 or 0.003.
-        coordinates: "whitened", "scaled" or "raw".
+        coordinates: "whitened", "scaled" or "raw"; by default whitened up to 2,000 coordinates, and scaled above.
         knobs: further knob values, for example `{"method.alpha": 0.1}`.
         guide: name of the guide; by default full normals for SMI in at most 30 coordinates, else the method's own.
         seed: of the run, and of the start that is sought for a model.
@@ -91,20 +90,21 @@ def fit(
             target with more coordinates than a covariance is made of, unless coordinates are raw.
     """
     steps = None if steps is None else whole_number("steps", steps, 4, 10**7)
-    began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates, knobs, seed)
+    began, chosen = time.perf_counter(), choices_of(method, particles, guide, coordinates or "whitened", knobs, seed)
     keep_programs()
     with jax.enable_x64():
         target = _target(model, arguments, {**keywords, **(kwargs or {})}, seed)
-    if target.dim > MOST_DIMS and coordinates != "raw":
+    coordinates = coordinates or ("whitened" if target.dim <= LARGE else "scaled")
+    if target.dim > LARGE and coordinates == "whitened":
         raise ValueError(
-            f"the target has {target.dim} coordinates; coordinates = {short(coordinates)!r} needs their covariance. "
-            f"Allowed: at most {MOST_DIMS}, or coordinates = 'raw'."
+            f"coordinates = 'whitened' needs a covariance, and the target has {target.dim} coordinates. Allowed: "
+            f"'scaled' or 'raw' above {LARGE}."
         )
     spec = partial(spec_of, method, _guide(method, guide, target.dim), chosen["method.particles"])
     chosen = chosen if coordinates == "raw" else WIDE | chosen
     rounds = Rounds(spec, chosen, seed, steps, progress if callable(progress) else _bar(progress))
     with in_precision_of(target):
-        whole = target.start.root is not None or coordinates == "raw"
+        whole = target.start.root is not None or coordinates == "raw" or target.dim > LARGE
         known = target if whole else replace(target, start=replace(target.start, root=np.diag(target.start.scale)))
         run = partial(_run, rounds, target)
         done, before = run(known, coordinates, None), math.inf
@@ -227,19 +227,29 @@ def _gap(rounds: Rounds, done: Round) -> float:
 def contradicted(z: np.ndarray) -> tuple[bool, bool]:
     """Return whether draws (n, d) have other means or spreads than their coordinates say, and whether new coordinates
     can be found from them."""
-    eigen = np.sqrt(np.clip(np.linalg.eigvalsh(np.atleast_2d(np.cov(z.T))), 0.0, None))
+    if len(z) < 2:
+        return False, False  # one point has no spread
+    if z.shape[1] > LARGE:
+        eigen = z.std(axis=0, ddof=1)
+    else:
+        eigen = np.sqrt(np.clip(np.linalg.eigvalsh(np.atleast_2d(np.cov(z.T))), 0.0, None))
     other = np.abs(z.mean(axis=0)).max() > FAR or eigen.max() > APART or eigen.min() < 1 / APART
-    return bool(other), len(z) > 2 * z.shape[1] and eigen.min() > 1e-3
+    enough = z.shape[1] > LARGE or len(z) > 2 * z.shape[1]
+    return bool(other), enough and eigen.min() > 1e-3
 
 
 def _moved(known: Target, coordinates: str, z: np.ndarray) -> Target:
     """Return the target with the mean and the covariance of draws z (n, d) as those of its start."""
     root = root_of(known, coordinates)
-    new = root @ np.linalg.cholesky(np.atleast_2d(np.cov(z.T)))
-    center = np.asarray(known.start.center, float) + root @ z.mean(axis=0)
+    center = np.asarray(known.start.center, float) + times(z.mean(axis=0), root)
+    if root.ndim == 1:
+        moved = replace(known.start, center=center, scale=root * z.std(axis=0, ddof=1))
+    else:
+        new = root @ np.linalg.cholesky(np.atleast_2d(np.cov(z.T)))
+        moved = replace(known.start, center=center, scale=np.linalg.norm(new, axis=1), root=new)
     return replace(
         known,
-        start=replace(known.start, center=center, scale=np.linalg.norm(new, axis=1), root=new),
+        start=moved,
         truth=replace(known.truth, variance=None, covariance=None),
     )
 
@@ -248,5 +258,5 @@ def _raw(known: Target, coordinates: str, done: Round) -> tuple[np.ndarray, np.n
     """Return the draws of a round in the target's own coordinates, and their log densities."""
     if coordinates == "raw":
         return done.z, done.log_q
-    volume = np.linalg.slogdet(root_of(known, coordinates))[1]
+    volume = log_volume(root_of(known, coordinates))
     return in_raw(known, coordinates, done.z), None if done.log_q is None else done.log_q - volume

@@ -138,6 +138,14 @@ def nuts(density, seed, center, root, data):
     return center + found @ root.T
 
 
+def of_posterior(made: Simulator, starts: np.ndarray, seed: int, n: int) -> np.ndarray:
+    """Return n draws (n, d) of the posterior of the model's own data, from as many chains of NUTS as it takes."""
+    chains = -(-n // DRAWS)
+    center, root = jax.jit(partial(laplace, made.alone, jnp.asarray(starts, float)))(made.data)
+    sample = jax.jit(jax.vmap(partial(nuts, made.alone), (0, None, None, None)))
+    return np.asarray(sample(np.uint32(seed + np.arange(chains)), center, root, made.data)).reshape(-1, made.dim)[:n]
+
+
 def back(center, root, z):
     """Return draws (b, n, d) in their own coordinates."""
     return center[:, None] + z @ np.swapaxes(root, 1, 2)

@@ -7,12 +7,13 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from stein_core.contract.registry import METHODS
+from stein_core.contract.registry import GUIDES, METHODS, OPTIMIZERS
 from stein_core.posterior.evidence import Evidence
 from stein_core.posterior.fitted import Fit
 
 PACKAGES = ("steinlab", "jax", "numpyro", "numpy")
 NAMED = 12  # coordinates that are named
+SMI_PAPER = "Rønning et al. 2025, ELBOing Stein"
 
 
 def now() -> str:
@@ -80,3 +81,46 @@ def _of_run(made: Fit) -> dict[str, Any]:
     if made.gradients:
         facts["gradients"] = made.gradients
     return facts | {"seconds": round(made.seconds, 1)} if made.seconds else facts
+
+
+def methods_of(seen: Evidence, made: Fit | None, posterior: str = "") -> str:
+    """Return how draws were made and checked, in sentences for the methods section of a paper."""
+    of = f"the posterior {posterior}" if posterior else "a posterior"
+    known = versions()
+    tools = " and ".join([f"JAX {known['jax']}", *[f"NumPyro {known['numpyro']}"] * (made is not None)])
+    tool = f"Steinlab ({known['steinlab']}, {tools})"
+    said = []
+    if made is not None:
+        spec, entry = made.recipe.spec, METHODS[made.recipe.spec.method]
+        facts = _of_run(made)
+        count = 1 if entry.facts.single else int(facts["knobs"].get("method.particles", 1))
+        source = entry.reference.replace("SMI paper", SMI_PAPER)
+        guide = GUIDES[spec.guide].label
+        with_guides = f" with {_many(count, 'guide')} ({guide[0].lower()}{guide[1:]})" if made.log_q is not None else ""
+        points = f" with {_many(count, 'particle')}" if made.log_q is None and count > 1 else ""
+        said.append(
+            f"We approximated {of} ({_many(seen.d, 'unconstrained coordinate')}) by {entry.label} "
+            f"[{source}]{with_guides}{points} in {tool}."
+        )
+        run = [f"seed {made.recipe.seed}", f"optimiser {OPTIMIZERS[spec.optimizer].label}"]
+        if "steps" in facts:
+            run.append(f"{_many(facts['rounds'], 'round')}, the last of {_many(facts['steps'], 'step')}")
+        if "gradients" in facts:
+            run.append(f"{facts['gradients']:,} gradients in all")
+        said.append(f"Settings: {', '.join(run)}.")
+    else:
+        what = f"{seen.chains} chains of {seen.n // seen.chains:,} draws" if seen.chains > 1 else _many(seen.n, "draw")
+        said.append(f"We checked {what} of {of} ({_many(seen.d, 'unconstrained coordinate')}) with {tool}.")
+    if seen.scores is not None:
+        draws = ("They" if seen.n > 1 else "It") if made is None else f"The {_many(seen.n, 'draw')}"
+        were = "was" if seen.n == 1 else "were"
+        said.append(f"{draws} {were} checked by Stein's identity: mean and width against those that the scores imply.")
+    if seen.reference is not None:
+        chains, k, _ = seen.reference.shape
+        said.append(f"The reference has {_many(chains, 'chain')} of {k:,} draws.")
+    return " ".join(said)
+
+
+def _many(count: int, what: str) -> str:
+    """Return a number of things."""
+    return f"{count:,} {what}{'s' * (count != 1)}"

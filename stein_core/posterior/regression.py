@@ -94,9 +94,13 @@ def extremes(
         ess: effective number of draws.
         halves: (n,) whether a row is of the first half; None for particles, which have no noise.
 
+    Above LARGEST coordinates the directions are sought in sds of the draws, and correlations of the draws stay in them.
+
     Returns:
-        None if the draws, or half of them, do not span all coordinates.
+        None if the draws, or half of them, do not span all coordinates; above LARGEST, for particles.
     """
+    if draws.shape[1] > LARGEST:
+        return None if halves is None else _far(draws, scores, ess, halves)
     whole = _whitened(draws, scores)
     parts = [] if halves is None else [(halves, ~halves), (~halves, halves)]
     chosen = [_whitened(draws[mine], scores[mine]) for mine, _ in parts]
@@ -105,17 +109,53 @@ def extremes(
     found = []
     for k in (0, -1):
         loadings = whole.unit * np.linalg.solve(whole.root.T, whole.vectors[:, k])
-        ratios = [whole.values[k]] if halves is None else []
-        spreads = []
-        for one, (_, other) in zip(chosen, parts):
-            along, slope = np.linalg.solve(one.root.T, one.vectors[:, k]), one.root @ one.vectors[:, k]
-            place = draws[other] @ along
-            terms = -(scores[other] @ slope) * (place - place.mean())
-            ratios.append(terms.sum() / (len(terms) - 1))
-            spreads.append((terms.std(), math.sqrt(len(terms))))
-        ratio = float(np.mean(ratios))
-        scale = min(max(ratio, LEAST), 1.0) if ratio > 0 else 1.0
-        errors = [max(spread / scale, math.sqrt(2.0)) / root for spread, root in spreads]  # sqrt(2): of a normal
-        error = math.hypot(*errors) / 2 * math.sqrt(len(draws) / ess) if errors else 0.0
-        found.append(Direction(ratio, error, loadings))
+        if halves is None:
+            found.append(Direction(float(whole.values[k]), 0.0, loadings))
+            continue
+        ends = [(np.linalg.solve(one.root.T, one.vectors[:, k]), one.root @ one.vectors[:, k]) for one in chosen]
+        found.append(_judged(draws, scores, ess, [other for _, other in parts], ends, loadings))
     return tuple(found)
+
+
+def _judged(draws, scores, ess, others, ends, loadings) -> Direction:
+    """Return what the other half of the draws says of each (direction, slope), as one Direction."""
+    ratios, spreads = [], []
+    for other, (along, slope) in zip(others, ends):
+        place = draws[other] @ along
+        terms = -(scores[other] @ slope) * (place - place.mean())
+        ratios.append(terms.sum() / (len(terms) - 1))
+        spreads.append((terms.std(), math.sqrt(len(terms))))
+    ratio = float(np.mean(ratios))
+    scale = min(max(ratio, LEAST), 1.0) if ratio > 0 else 1.0
+    errors = [max(spread / scale, math.sqrt(2.0)) / root for spread, root in spreads]  # sqrt(2): of a normal
+    return Direction(ratio, math.hypot(*errors) / 2 * math.sqrt(len(draws) / ess), loadings)
+
+
+def _far(draws, scores, ess, halves) -> tuple[Direction, Direction] | None:
+    """Return the extremes of draws of many coordinates, without a matrix of them."""
+    unit = draws.std(axis=0, ddof=1)
+    if not (unit > 0).all():
+        return None
+    chosen = [_ends((draws[mine] - draws[mine].mean(axis=0)) / unit, scores[mine] * unit) for mine in (halves, ~halves)]
+    if any(each is None for each in chosen):
+        return None
+    ends = [[(each[k] / unit, each[k] * unit) for each in chosen] for k in (0, 1)]
+    narrow, wide = (
+        _judged(draws, scores, ess, [~halves, halves], ends[k], chosen[0][k]) for k in (0, 1)
+    )  # fmt: skip
+    return narrow, wide
+
+
+def _ends(z: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
+    """Return the eigenvectors (2, d) of -E[s z^T], made symmetric, with the least and the largest eigenvalue."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # not at the top: it takes a while
+
+    z, scores = np.float32(z), np.float32(scores)
+    count, d = z.shape
+    start = np.random.default_rng(0).normal(size=d).astype(np.float32)
+    applied = lambda v: -(z.T @ (scores @ v) + scores.T @ (z @ v)) / (2 * count)  # noqa: E731
+    try:
+        _, vectors = eigsh(LinearOperator((d, d), applied, dtype=np.float32), 2, which="BE", tol=0.02, v0=start)
+    except ArpackNoConvergence:
+        return None
+    return np.float64(vectors.T)

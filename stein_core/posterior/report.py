@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from stein_core.contract.common_knobs import MAX_CAPACITY
 from stein_core.contract.registry import METHODS
 from stein_core.contract.target import Target
 from stein_core.posterior import verdict
@@ -23,7 +22,7 @@ from stein_core.posterior.evidence import CHECKS, Evidence, Finding
 from stein_core.posterior.figure import Picture, picture
 from stein_core.posterior.fit import DEFAULTS, fit
 from stein_core.posterior.fitted import Fit
-from stein_core.posterior.provenance import now, provenance
+from stein_core.posterior.provenance import methods_of, now, provenance
 from stein_core.posterior.reading import evidence_of, reference_of
 from stein_core.posterior.weighing import Weighed
 
@@ -77,6 +76,11 @@ class Report:
     def about(self) -> dict[str, Any]:
         """Return how the draws were made and checked, by name: see `provenance`."""
         return {"name": self.name, "posterior": self.posterior} | provenance(self.evidence, self.made, self.date)
+
+    @property
+    def methods(self) -> str:
+        """Return how the draws were made and checked, in sentences for the methods section of a paper."""
+        return methods_of(self.evidence, self.made, self.posterior)
 
     @property
     def made_of(self) -> str:
@@ -135,7 +139,8 @@ class Report:
         findings = {name: asdict(each) for name, each in self.findings.items()}
         law = self.evidence.law if self.evidence.chains == 0 else math.nan
         said = {"verdict": self.verdict, "note": self.note, "ok": self.ok, "law": law, "against": self._against()}
-        return plain({**said, "findings": findings, "table": self.table, "about": self.about})
+        rest = {"findings": findings, "table": self.table, "about": self.about, "methods": self.methods}
+        return plain(said | rest)
 
     def _against(self) -> dict[str, Any] | None:
         """Return what `drawing.against` draws of the coordinates that are furthest from the reference."""
@@ -177,7 +182,8 @@ class Report:
             f"<style>{ALONE}.steinlab {{ {CSS} }}</style><div class=steinlab>"
             f"<h1>{html.escape(self.verdict)}</h1>{note}{own}"
             f"<div class=answer>{questions(shown, COLOUR)}</div><h2>All checks</h2><table class=checks>{rows}</table>"
-            f"<h2>What was checked</h2><table class=checks>{facts}</table></div>"
+            f"<h2>What was checked</h2><table class=checks>{facts}</table>"
+            f"<h2>For a methods section</h2><p>{html.escape(self.methods)}</p></div>"
         )
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -204,7 +210,8 @@ class Report:
         """Return the change (method, knobs) to twice as many particles; empty if the method has one, or too many."""
         used = self.made.recipe
         count = 2 * used.knobs.get("method.particles", 1)
-        if METHODS[used.spec.method].facts.single or count > MAX_CAPACITY:
+        facts = METHODS[used.spec.method].facts
+        if facts.single or count > facts.largest:
             return ()
         knobs = {name: value for name, value in used.knobs.items() if not name.startswith("target.")}
         return ((used.spec.method, knobs | {"method.particles": count}),)
@@ -289,4 +296,4 @@ def diagnose(
             found = check.make(seen)
             if found is not None:
                 findings[check.name] = found
-    return Report(seen, findings, made, name, (target.name or repr(target)) if target else "")
+    return Report(seen, findings, made, name, target.name if target else "")

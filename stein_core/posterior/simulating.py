@@ -1,4 +1,4 @@
-"""NumPyro models as simulators: truths from the prior, data from the truths, and a density that takes any data."""
+"""NumPyro models as simulators: truths of the prior or the posterior, data of truths, a density that takes any data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ class Simulator:
     Args:
         model: a callable of NumPyro statements.
         arguments, keywords: of the model, with data of the right shape; what an observed site reads is replaced.
+        joint: whether `density` takes the given data beside the simulated ones (for truths of the posterior).
 
     Attributes:
         dim: number of coordinates of theta.
         data: the data that were given.
+        density: ((d,) theta, data) -> log density of theta given data; and given `self.data` too if `joint`.
         names: of the scalar values that `values` returns.
 
     Raises:
@@ -47,17 +49,20 @@ class Simulator:
             as it is.
     """
 
-    def __init__(self, model: Callable, arguments: tuple, keywords: Mapping[str, Any]):
+    def __init__(self, model: Callable, arguments: tuple, keywords: Mapping[str, Any], joint: bool = False):
         self.model, self.given = model, (arguments, dict(keywords))
         with one_at_a_time:
             self.example, self.sites = _sites(model, *self.given)
             self.places, self.observed = self._places()
             leaves = jax.tree.leaves(self.given)
             self.data = [jnp.asarray(leaves[place]) for place in self.places]
-            self.density = Recorded(self._density, (self.example, self.data))
+            self.alone = Recorded(self._density, (self.example, self.data))  # given the data that it gets alone
+            self.density = Recorded(self._joint, (self.example, self.data)) if joint else self.alone
             self.values = Recorded(self._values, self.example)
-            self._simulate = Recorded(self._drawn, jax.random.key_data(jax.random.key(0)))
-            self.prior = Recorded(self._prior, jax.random.key_data(jax.random.key(0)))
+            words = jax.random.key_data(jax.random.key(0))
+            self._simulate = Recorded(self._drawn, words)
+            self._simulate_at = Recorded(self._drawn_at, (words, self.example))
+            self.prior = Recorded(self._prior, words)
         self.dim = self.example.shape[0]
         shapes = jax.eval_shape(self._values_by_site, self.example)
         self.names = tuple(
@@ -74,6 +79,18 @@ class Simulator:
         theta, data = both
         return -potential_energy(self.model, *self._with(data), self.sites.unflatten(theta))
 
+    def _joint(self, both):
+        """Return the log density given the data of the model, and simulated ones of the same theta."""
+        theta, data = both
+        fixed = handlers.substitute(self.model, constrain_fn(self.model, *self.given, self.sites.unflatten(theta)))
+        trace = handlers.trace(fixed).get_trace(*self._with(data)[0], **self._with(data)[1])
+        likelihood = 0.0
+        for name in self.observed:
+            site = trace[name]
+            each = jnp.sum(site["fn"].log_prob(site["value"]))
+            likelihood += each if site["scale"] is None else site["scale"] * each
+        return self._density((theta, self.data)) + likelihood
+
     def _values_by_site(self, theta):
         found = constrain_fn(self.model, *self.given, self.sites.unflatten(theta))
         return {name: found[name] for name in self.sites.shapes}
@@ -81,13 +98,18 @@ class Simulator:
     def _values(self, theta):
         return _flat(self._values_by_site(theta))
 
-    def _traced(self, words):
+    def _traced(self, words, known=None):
         shapes = {name: one.shape for name, one in zip(self.observed, self.data)}
-        free = handlers.seed(_Whole(handlers.uncondition(self.model), shapes), jax.random.wrap_key_data(words))
-        return handlers.trace(free).get_trace(*self.given[0], **self.given[1])
+        free = handlers.substitute(_Whole(handlers.uncondition(self.model), shapes), known or {})
+        seeded = handlers.seed(free, jax.random.wrap_key_data(words))
+        return handlers.trace(seeded).get_trace(*self.given[0], **self.given[1])
 
-    def _drawn(self, words):
-        trace = self._traced(words)
+    def _drawn_at(self, both):
+        words, theta = both
+        return self._drawn(words, constrain_fn(self.model, *self.given, self.sites.unflatten(theta)))
+
+    def _drawn(self, words, known=None):
+        trace = self._traced(words, known)
         truths = _flat({name: jnp.asarray(trace[name]["value"]) for name in self.sites.shapes})
         return truths, [trace[name]["value"].astype(one.dtype) for name, one in zip(self.observed, self.data)]
 
@@ -118,10 +140,19 @@ class Simulator:
             places.append(place)
         return places, list(seen)
 
-    def simulate(self, seed: int, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return n truths (n, values) from the prior, and the data of each: a list of arrays (n, ...)."""
+    def simulate(self, seed: int, n: int, thetas: np.ndarray | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return n truths (n, values), and the data of each: a list of arrays (n, ...).
+
+        Args:
+            seed: of all draws.
+            n: number of truths.
+            thetas: (n, d) of the truths; None for draws of the prior.
+        """
         words = jax.random.key_data(jax.random.split(jax.random.key(seed), n))
-        truths, data = jax.jit(jax.vmap(self._simulate))(words)
+        if thetas is None:
+            truths, data = jax.jit(jax.vmap(self._simulate))(words)
+        else:
+            truths, data = jax.jit(jax.vmap(self._simulate_at))((words, jnp.asarray(thetas)))
         return np.asarray(truths), [np.asarray(each) for each in data]
 
     def starts(self, seed: int, n: int) -> np.ndarray:

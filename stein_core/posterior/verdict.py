@@ -9,6 +9,7 @@ from stein_core.contract.registry import METHODS
 from stein_core.posterior.companions import K_HAT
 from stein_core.posterior.evidence import CHECKS, Evidence, Finding
 from stein_core.posterior.fitted import Fit
+from stein_core.posterior.regression import LARGEST
 
 FIRST = ("finite", "spread", "reference", "width", "location", "shape", "curvature", "modes", "stein_trace")
 CLEARLY = 1.5  # factor, by which the sd along a direction is further off than each coordinate's: then it is said first
@@ -56,15 +57,20 @@ def said(seen: Evidence, findings: Mapping[str, Finding], made: Fit | None = Non
 
 
 def _places(wrong: Mapping[str, Finding]) -> tuple[str, ...]:
-    """Return `FIRST`, with the shape before the width if a direction is clearly further off than each coordinate."""
-    if not {"shape", "width"} <= set(wrong):
+    """Return `FIRST`, with the shape before what says each coordinate's width if a direction is clearly further off.
+
+    That is the width; of many coordinates it is the Stein trace, whose ratios are of variances.
+    """
+    many = "stein_trace" in wrong and len(wrong["stein_trace"].each) > LARGEST
+    each = "width" if "width" in wrong else "stein_trace"
+    if "shape" not in wrong or not ("width" in wrong or many):
         return FIRST
-    along, alone = (abs(math.log(max(wrong[name].value, 1e-9))) for name in ("shape", "width"))
-    if not along > alone + math.log(CLEARLY):
-        return FIRST
-    others = [name for name in FIRST if name != "shape"]
-    at = others.index("width")
-    return (*others[:at], "shape", *others[at:])
+    sizes = [wrong["shape"].value, *([wrong[each].value] if each == "width" else wrong[each].each.values())]
+    along, *alone = (abs(math.log(max(size, 1e-9))) for size in sizes)
+    further = along > max(alone) / (1 if each == "width" else 2) + math.log(CLEARLY)
+    others = [name for name in FIRST if name != each and not (further and name == "shape")]
+    at = others.index("location")
+    return (*others[:at], *["shape"] * further, each, *others[at:])
 
 
 def _rest(headline: str, findings: Mapping[str, Finding]) -> list[str]:

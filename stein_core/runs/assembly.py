@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.base.devices import mesh_of
+from stein_core.base.distances import DENSE
 from stein_core.base.noise import normal
 from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.registry import BANDWIDTHS, FORCE_SCALES, GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS
@@ -40,7 +42,14 @@ def guide_of(spec: Spec, knobs: Mapping[str, Any], mask=None) -> Guide:
 
 
 def problem_of(
-    spec: Spec, knobs: Mapping[str, Any], data: Any = None, target: Target | None = None, mask=None, paired=False
+    spec: Spec,
+    knobs: Mapping[str, Any],
+    data: Any = None,
+    target: Target | None = None,
+    mask=None,
+    paired=False,
+    mesh=None,
+    near=None,
 ) -> Problem:
     """Return the problem of a spec and traced knobs.
 
@@ -50,7 +59,7 @@ def problem_of(
         data: of the target, if they are an argument of a program; None: those on the device.
         target: what a target without knobs and data was when the program was made, or one with a mask; None: what it is
             now.
-        mask, paired: see `problem.Problem`.
+        mask, paired, mesh, near: see `problem.Problem`.
     """
     entry = TARGETS[spec.target]
     if target is None or (mask is None and (entry.knobs or entry.facts.data)):
@@ -83,6 +92,8 @@ def problem_of(
         start_normal=None if target.start.draw else (center + scale * shift[0], knobs["init.spread"] * scale),
         optimize=OPTIMIZERS[spec.optimizer].make,
         paired=paired,
+        mesh=mesh,
+        near=near,
     )
 
 
@@ -90,6 +101,25 @@ def assemble(spec: Spec, knobs: Mapping[str, Any], data: Any = None, **others: A
     """Return the problem of `problem_of`, and the spec's method for it."""
     problem, entry = problem_of(spec, knobs, data, **others), METHODS[spec.method]
     return problem, entry.make(problem, **spec.options_of("method"), **_own("method", entry, knobs))
+
+
+def mesh_for(spec: Spec, devices: int | None) -> jax.sharding.Mesh | None:
+    """Return the devices that share the particles of a run; None for one. See Stepper for arguments and errors."""
+    facts = METHODS[spec.method].facts
+    if devices is None:
+        there = jax.device_count()
+        can = jax.default_backend() != "cpu" and facts.linear and spec.capacity > DENSE and spec.capacity % there == 0
+        devices = there if can else 1
+    if devices != 1 and not facts.linear:
+        raise ValueError(
+            f"devices = {devices} for method {spec.method!r}, which forms arrays of all pairs; allowed: 1."
+        )
+    mesh = mesh_of(devices)
+    if spec.capacity % devices:
+        raise ValueError(
+            f"devices = {devices} cannot share capacity = {spec.capacity} equally; allowed: a number that divides it."
+        )
+    return mesh
 
 
 class CompiledDiagnostics:

@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stein_core.base.distances import center, squared_distances, stein_matrix
+from stein_core.base.distances import center, squared_distances, squared_distances_around, stein_matrix
 from stein_core.base.streams import Stream
 from stein_core.contract.registry import DIAGNOSTICS
 from stein_core.contract.types import Forces, State
 from stein_core.forces.interaction import distances_and_bandwidth, gradients
 from stein_core.forces.problem import Problem
+from stein_core.forces.sums import ROWS, in_blocks, summed
 from stein_core.runs.view import View
 
 EXACT_DRAWS = 256  # exact samples that MMD compares with
@@ -127,10 +128,9 @@ def mean_location(view):
     return view.average(view.weights @ view.problem.guide.location(view.particles) - jnp.asarray(mean, float))
 
 
-def _centered_gram(view):
+def _centered(view):
     location = view.problem.guide.location(view.particles)
-    centered = jnp.where(view.weights[:, None] > 0, location - view.weights @ location, 0.0)
-    return centered @ centered.T
+    return jnp.where(view.weights[:, None] > 0, location - view.weights @ location, 0.0)
 
 
 @DIAGNOSTICS.register(
@@ -138,20 +138,27 @@ def _centered_gram(view):
 )
 def norm_spread(view):
     "max_i | |x_i|^2 - v d | / sqrt(d) around the particles' mean, v d the mean of |x_i|^2: 0 on a regular simplex."
-    norms = jnp.diagonal(_centered_gram(view))
+    norms = jnp.sum(_centered(view) ** 2, axis=1)
     gap = jnp.where(view.weights > 0, jnp.abs(norms - view.weights @ norms), 0.0)
     return jnp.max(gap) / jnp.sqrt(view.problem.d)
 
 
-@DIAGNOSTICS.register("overlap", label="overlap", reference="Ba et al. 2022, app. A.2 (ii)", log=True, live=False)
+@DIAGNOSTICS.register(
+    "overlap", label="overlap", reference="Ba et al. 2022, app. A.2 (ii)", log=True, live=False, pairs=True
+)
 def overlap(view):
     "max |<x_i, x_j>| / sqrt(d) over pairs, around the particles' mean: near 0 if they are nearly orthogonal."
-    gram = _centered_gram(view)
-    return jnp.max(jnp.abs(gram - jnp.diag(jnp.diagonal(gram)))) / jnp.sqrt(view.problem.d)
+    x, every = _centered(view), jnp.arange(len(view.particles))
+
+    def largest(some, rows):
+        return jnp.max(jnp.where(rows[:, None] == every, 0.0, jnp.abs(some @ x.T)), axis=1)
+
+    found = largest(x, every) if view.squared is not None else in_blocks(largest, ROWS, x, every)
+    return jnp.max(found) / jnp.sqrt(view.problem.d)
 
 
 @DIAGNOSTICS.register(
-    "driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False
+    "driving_noise", label="variance of S1", reference="Ba et al. 2022, Prop. 2", log=True, live=False, pairs=True
 )
 def driving_noise(view):
     "Variance of k(x_j, x) grad log p(x_j) over particles j, mean over particles x: it grows with d."
@@ -159,7 +166,7 @@ def driving_noise(view):
 
 
 @DIAGNOSTICS.register(
-    "repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False
+    "repulsion_noise", label="variance of S2", reference="Ba et al. 2022, Prop. 2", log=True, live=False, pairs=True
 )
 def repulsion_noise(view):
     "Variance of grad_1 k(x_j, x) over particles j, mean over particles x: it falls with d."
@@ -218,6 +225,7 @@ def stein_trace(view):
     label="Stein discrepancy",
     reference="Gorham & Mackey 2017, eq. 5",
     log=True,
+    pairs=True,
     reads="draws",
     full_data=True,
 )
@@ -226,8 +234,16 @@ def ksd(view):
     particles in many dimensions can collapse unseen: of 20 in 50 dimensions, SVGD's have 2.1 and exact draws 2.2."""
     w = view.weights
     x = view.draws - center(view.draws, w)
-    u = stein_matrix(x, view.scores, squared_distances(x, x, w), view.problem.d)
-    return jnp.sqrt(jnp.maximum(w @ u @ w, 0.0))
+    if view.squared is not None:
+        square = w @ stein_matrix(x, view.scores, squared_distances(x, x, w), view.problem.d) @ w
+    else:
+
+        def rows(weights, some, scores):
+            apart = squared_distances_around(0.0, some, x)
+            return weights @ stein_matrix(some, scores, apart, view.problem.d, (x, view.scores)) @ w
+
+        square = summed(rows, w, x, view.scores)
+    return jnp.sqrt(jnp.maximum(square, 0.0))
 
 
 @DIAGNOSTICS.register(
@@ -235,6 +251,7 @@ def ksd(view):
     label="MMD to exact",
     reference="Gretton et al. 2012, eq. 5",
     log=True,
+    pairs=True,
     needs=("sample",),
     reads="draws",
 )
@@ -253,11 +270,12 @@ def mmd(view):
         return jnp.exp(-square / scale)
 
     x, w = view.draws, view.weights
-    square = (
-        w @ k(squared_distances(x, x, w)) @ w
-        - 2 * jnp.mean(w @ k(squared_distances(x, exact, w)))
-        + jnp.mean(k(within))
-    )
+    if view.squared is not None:
+        own = w @ k(squared_distances(x, x, w)) @ w
+    else:
+        origin = center(x, w)
+        own = summed(lambda weights, some: weights @ k(squared_distances_around(origin, some, x)) @ w, w, x)
+    square = own - 2 * jnp.mean(w @ k(squared_distances(x, exact, w))) + jnp.mean(k(within))
     return jnp.sqrt(jnp.maximum(square, 0.0))
 
 

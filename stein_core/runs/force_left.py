@@ -32,17 +32,17 @@ def force_left(stepper: Stepper, state: State, knobs: Mapping[str, Any]) -> floa
     facts = METHODS[stepper.spec.method].facts
     if facts.sampler or (facts.noisy and facts.noisy(knobs)):
         return None
-    noisy = estimates(stepper) > 1
-    frames = [
-        stepper.look(state._replace(key=jax.random.PRNGKey(number)), knobs, False)
-        for number in range(estimates(stepper))
-    ]
-    attract, force = (np.array(each) for each in zip(*((f.attract, f.attract + f.repulse) for f in frames)))
-    scale = np.mean(attract**2)
-    if not scale > 0 or not (noisy or any(f.repulse.any() for f in frames)):
+    count = estimates(stepper)
+    total, squares, scale, repels = 0.0, 0.0, 0.0, False  # not the forces themselves: they may be of many particles
+    for number in range(count):
+        frame = stepper.look(state._replace(key=jax.random.PRNGKey(number)), knobs, False)
+        force = np.float64(frame.attract + frame.repulse)
+        total, squares, scale = total + force, squares + force**2, scale + np.mean(np.float64(frame.attract) ** 2)
+        repels = repels or frame.repulse.any()
+    if not scale > 0 or not (count > 1 or repels):
         return None
-    noise = force.var(axis=0, ddof=1) / len(force) if noisy else 0.0
-    return float(np.sqrt(max(np.mean(force.mean(axis=0) ** 2 - noise), 0.0) / scale))
+    noise = (squares - total**2 / count) / (count - 1) / count if count > 1 else 0.0
+    return float(np.sqrt(max(np.mean((total / count) ** 2 - noise), 0.0) / (scale / count)))
 
 
 def estimates(stepper: Stepper) -> int:

@@ -5,9 +5,11 @@ import os
 import jax
 import numpy as np
 
+from stein_core.base.distances import DENSE
 from stein_core.contract.knobs import Knob, precision
 from stein_core.contract.registry import GUIDES, METHODS, TARGETS
 from stein_core.contract.spec import Spec
+from stein_core.forces.sums import ROWS
 
 
 def bytes_needed(spec: Spec) -> int:
@@ -15,12 +17,14 @@ def bytes_needed(spec: Spec) -> int:
 
     With n particles, L draws, d dimensions and guides of p parameters these are 8 n L d for the draws with their
     gradients, 4 n^2 L for log q of every draw under every guide, 8 n^2 for the pairs of particles, and (8 + rounds) n p
-    for particles, optimiser memory and stored sets.
+    for particles, optimiser memory and stored sets. Beyond 4,096 particles, pairs and log q are there in blocks only.
     """
     points, p = spec.capacity * spec.draws, GUIDES[spec.guide].facts.size(spec.dim, **spec.options_of("guide"))
-    pairs = 4 * points * spec.capacity if spec.has_density else 0
+    rows = spec.capacity if spec.capacity <= DENSE else ROWS
+    logs = min(points, rows) if spec.capacity > DENSE else points
+    pairs = (4 * logs * spec.has_density + 8 * rows) * spec.capacity
     sets = 8 + METHODS[spec.method].facts.rounds
-    return precision().itemsize * (8 * points * spec.dim + pairs + 8 * spec.capacity**2 + sets * spec.capacity * p)
+    return precision().itemsize * (8 * points * spec.dim + pairs + sets * spec.capacity * p)
 
 
 def bytes_of_data(spec: Spec) -> int:

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stein_core.base.devices import placed
 from stein_core.base.machine import takes_turns, trim_memory, turn
 from stein_core.base.pieces import PIECE, rest_of_this_thread
 from stein_core.contract.knobs import precision
@@ -32,9 +33,11 @@ from stein_core.runs.assembly import (
     assemble,
     diagnostics_of,
     guide_of,
+    mesh_for,
     names_of,
 )
 from stein_core.runs.edits import Edits
+from stein_core.runs.nearness import check_kernel, near_for
 
 LIMIT = 1e6  # a larger coordinate has diverged: no posterior here reaches that far
 WIDE = 1024  # on a CPU, from this capacity on, `look` also computes the next step, see Stepper
@@ -48,10 +51,21 @@ class Stepper(Edits):
 
     With 1024 particles or more on a CPU, `look` also computes and caches the next step, so that look + advance cost one
     step, not two. The numbers stay the same.
+
+    Args:
+        spec: the static choices.
+        devices: how many devices share the particles; None for one on a CPU or for up to 4,096, else for all GPUs if
+            their number divides the capacity.
+        near: values of the RBF kernel that sums may leave out, from 1e-7 to 0.1, see `forces.near`. None sums over all
+            pairs.
+
+    Raises:
+        ValueError: the method, the capacity or the machine does not allow so many devices, or `near`.
     """
 
-    def __init__(self, spec: Spec):
-        self.spec = spec
+    def __init__(self, spec: Spec, devices: int | None = None, near: float | None = None):
+        self.spec, self.near = spec, near_for(spec, near, devices)
+        self.mesh = mesh_for(spec, devices if near is None else 1)
         self.target = target_of(spec)
         self.knobs = spec.knobs()
         self._single, self._fixed = METHODS[spec.method].facts.single, METHODS[spec.method].facts.sampler
@@ -121,11 +135,19 @@ class Stepper(Edits):
     # ---- traced
 
     def _assembled(self, knobs, data):
-        return assemble(self.spec, knobs, data, target=self.target)
+        how = {"mesh": self.mesh, "near": self.near}
+        return assemble(self.spec, knobs, data, target=self.target, **{k: v for k, v in how.items() if v is not None})
+
+    def _placed(self, method: Method, state: State) -> State:
+        """Return a state whose rows are on the devices that share them."""
+        if self.mesh is None:
+            return state
+        place = partial(placed, self.mesh)
+        return state._replace(particles=place(state.particles), memory=method.per_particle(place, state.memory))
 
     def _reset(self, seed, knobs, data) -> State:
         _, method = self._assembled(knobs, data)
-        return method.init(jax.random.PRNGKey(seed), self.spec.capacity)
+        return self._placed(method, method.init(jax.random.PRNGKey(seed), self.spec.capacity))
 
     def _advance(self, state: State, knobs, data, steps) -> tuple[State, Any]:
         _, method = self._assembled(knobs, data)
@@ -136,13 +158,14 @@ class Stepper(Edits):
         def step(carry):
             done, state, _ = carry
             after, _ = method.step(jax.random.fold_in(state.key, state.step), state)
-            return done + 1, after, is_finite(after)
+            return done + 1, self._placed(method, after), is_finite(after)
 
         return jax.lax.while_loop(go_on, step, (jnp.int32(0), state, jnp.bool_(True)))[1:]
 
     def _look(self, state: State, knobs, data) -> tuple[dict[str, Any], State | None]:
-        seen, after = look_at(*self._assembled(knobs, data), state)
-        return seen, after if self._wide else None
+        problem, method = self._assembled(knobs, data)
+        seen, after = look_at(problem, method, state)
+        return seen, self._placed(method, after) if self._wide else None
 
     def _init_particle(self, location, knobs, data):
         return self._assembled(knobs, data)[0].guide.init(location)
@@ -159,9 +182,13 @@ class Stepper(Edits):
         """Return `knobs` as Knobs of this spec, checked once. Every method here takes these as they are.
 
         Raises:
-            ValueError: an unknown name, a value out of range, or more particles than the capacity.
+            ValueError: an unknown name, a value out of range, or more particles than the capacity; or, with `near`,
+                another kernel.
         """
-        return knobs_of(self.spec, knobs)
+        checked = knobs_of(self.spec, knobs)
+        if self.near is not None:
+            check_kernel(checked)
+        return checked
 
     def reset(self, seed: int, knobs: Mapping[str, Any]) -> State:
         """Return the state before the first step. The first particles of a seed are the same at every capacity."""

@@ -8,9 +8,10 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 
+from stein_core.base.distances import center
 from stein_core.contract.types import Array, Forces
 from stein_core.forces.problem import Gradients, Problem
-from stein_core.forces.sums import kernel_forces, kernel_matrix
+from stein_core.forces.sums import apart, kernel_forces, kernel_matrix, summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class View:
         weights: (n,), 0 for spare rows.
         forces: at the particles.
         gradients: of the guides.
-        squared: (n, n) squared distances of the particles.
+        squared: (n, n) squared distances of the particles, or None: there are too many for arrays of all pairs.
         sigma: bandwidth.
         draws: (n, d) one draw of each guide.
         key: the run's key.
@@ -34,7 +35,7 @@ class View:
     weights: Array
     forces: Forces
     gradients: Gradients
-    squared: Array
+    squared: Array | None
     sigma: Array
     draws: Array
     key: Array
@@ -63,7 +64,16 @@ class View:
     def fluctuations(self) -> list[Array]:
         """Return the variances of attraction and repulsion over their sources, as a mean over the particles."""
         x, w, g, pairs = self.particles, self.weights, self.gradients.guide, (self.squared, self.sigma)
-        k, slope = kernel_matrix(self.problem, x, *pairs)
         mean = kernel_forces(self.problem, x, w, g, x, *pairs)
-        squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
+        if self.squared is not None:
+            k, slope = kernel_matrix(self.problem, x, *pairs)
+            squares = (w * jnp.sum(g**2, axis=1)) @ k**2, w @ slope
+        else:
+            origin, every = center(x, w), jnp.arange(len(x))
+
+            def of(weights, some, g, rows):
+                k, slope = kernel_matrix(self.problem, x, apart(origin, some, rows, x, every), self.sigma, some)
+                return (weights * jnp.sum(g**2, axis=1)) @ k**2, weights @ slope
+
+            squares = summed(of, w, x, g, every)
         return [w @ (square - jnp.sum(part**2, axis=1)) for square, part in zip(squares, mean)]

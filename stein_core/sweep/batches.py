@@ -103,10 +103,16 @@ def program_of(recipe: Recipe, stop: Stop) -> tuple:
     return (spec.target, padded_dim(spec), spec.options, *choice, choices, sizes, replace(stop, most=SLOW))
 
 
-@lru_cache(maxsize=16)
-def _compiled(program: tuple, entries: tuple, count: int):
-    """(start, advance, finish) of a program, compiled for `count` runs. entries: what the names mean now."""
-    make_room()
+def functions_of(program: tuple) -> tuple[Callable, Callable, Callable]:
+    """Return what a program computes for one run.
+
+    Args:
+        program: of `program_of`.
+
+    Returns:
+        start(seed, knobs, d, data), the run; block(run, knobs, d, least, most, data), the run 35 steps later, or itself
+        if it has ended; finish(run, knobs, d, data, which), the diagnostics, all of them if `which` is None.
+    """
     name, dim, options, methods, guide, optimizer, draws, capacity, choices, _, stop = program
     target_entry = TARGETS[name]
     fields = ("target", "dim", "guide", "optimizer", "draws", "capacity", "options")
@@ -185,25 +191,34 @@ def _compiled(program: tuple, entries: tuple, count: int):
         )
         return jax.tree.map(lambda a, b: jnp.where(run.done > 0, b, a), after, run)
 
+    def finish(run, knobs, d, data, which=None):
+        problem, method = build(knobs, d, data)
+        key = jax.random.fold_in(run.state.key, run.state.step)
+        return evaluate(problem, key, run.state, method.step(key, run.state)[1], which)
+
+    return start, block, finish
+
+
+@lru_cache(maxsize=16)
+def _compiled(program: tuple, entries: tuple, count: int):
+    """(start, advance, finish) of a program, compiled for `count` runs. entries: what the names mean now."""
+    make_room()
+    start, block, finish = functions_of(program)
+
     def advance(run, knobs, d, least, most, data, blocks):
         one = jax.vmap(block, (0, 0, 0, 0, 0, None))  # all runs read the same data
         return jax.lax.fori_loop(0, blocks, lambda _, run: one(run, knobs, d, least, most, data), run)
-
-    def finish(run, knobs, d, data):
-        problem, method = build(knobs, d, data)
-        key = jax.random.fold_in(run.state.key, run.state.step)
-        return evaluate(problem, key, run.state, method.step(key, run.state)[1])
 
     each = (0, 0, 0, None)
     return jax.jit(jax.vmap(start, each)), jax.jit(advance, donate_argnums=0), jax.jit(jax.vmap(finish, each))
 
 
-def _entries(spec: Spec) -> tuple:
-    """What the names in a spec's program mean now."""
+def entries_of(spec: Spec) -> tuple:
+    """Return what the names in a spec's program mean now: an entry that is registered again makes another program."""
     return tuple(registry_version(spec.carried_to(method=name)) for name in stacked(spec))
 
 
-def _arguments(recipes: list[Recipe], stop: Stop) -> tuple:
+def arguments_of(recipes: list[Recipe], stop: Stop) -> tuple:
     """The seeds, knobs and dimensions of recipes of one program, the fewest and the most steps of each, and their
     data."""
     spec, known = recipes[0].spec, knobs_of(recipes[0].spec)
@@ -240,8 +255,8 @@ def run_batch(
     more = TARGETS[spec.target].facts.measures
 
     with jax.default_matmul_precision("highest"):
-        start, advance, finish = _compiled(programs.pop(), _entries(spec), len(recipes))
-        seeds, knobs, d, limits, data = _arguments(recipes, stop)
+        start, advance, finish = _compiled(programs.pop(), entries_of(spec), len(recipes))
+        seeds, knobs, d, limits, data = arguments_of(recipes, stop)
         runs = start(seeds, knobs, d, data)
         results: list[dict[str, Any]] = [{} for _ in recipes]
         spent, blocks = 0.0, 1

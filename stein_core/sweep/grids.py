@@ -145,13 +145,15 @@ def run_sweep(
     stop: Stop = Stop(),
     executor: Executor | None = None,
     report: Callable[[dict[str, Any], int, int, float], None] | None = None,
+    devices: int | None = None,
 ) -> list[dict[str, Any]]:
     """Compute what the store does not have yet, and return the rows of `recipes` in their order.
 
     executor: any concurrent.futures.Executor (a process or cluster one gets picklable work); default: threads, one a
-    core up to 4. report: called with (row, done, total, seconds left) as rows are stored; the last is an estimate.
-    A run that diverges is a row that says so; any other exception is passed on, after the other batches have finished.
-    Raises OSError, at once, if the store takes no more rows.
+    core up to 4. devices: how many take batches in turn; None for all GPUs, or for one on a CPU. report: called with
+    (row, done, total, seconds left) as rows are stored; the last is an estimate. A run that diverges is a row that says
+    so; any other exception is passed on, after the other batches have finished. Raises OSError, at once, if the store
+    takes no more rows, and ValueError if there are not so many devices.
     """
     keys = {key_of(recipe, stop): recipe for recipe in recipes}
     have = {row["key"]: row for row in store.rows(keys) if is_complete(row)}
@@ -186,7 +188,7 @@ def run_sweep(
         for recipe, result in zip(batch, results):
             keep(recipe, result)
 
-    run_all(batches, here, partial(_elsewhere, stop=stop), take, executor)
+    run_all(batches, here, partial(_elsewhere, stop=stop), take, executor, devices)
     return [have[key] for key in keys if key in have]
 
 

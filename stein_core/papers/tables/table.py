@@ -174,6 +174,7 @@ def run_cells(
     store: Store,
     executor: Executor | None = None,
     report: Callable[[dict[str, Any] | None, int, int, float | None], None] = lambda *_: None,
+    devices: int | None = None,
 ) -> list[dict[str, Any]]:
     """Compute the cells that the store does not have, and return the rows of all in their order.
 
@@ -182,6 +183,7 @@ def run_cells(
         store: where each row goes as soon as it is known.
         executor: any of concurrent.futures; None for threads, one a core up to 4.
         report: called with (row, done, total, seconds left), at first with None for the row.
+        devices: how many take cells in turn; None for all GPUs, or for one on a CPU.
 
     Raises:
         OSError: the store takes no more rows.
@@ -200,7 +202,8 @@ def run_cells(
         spent += cell.cost
         report(row, len(have), len(cells), (time.perf_counter() - began) * (whole - spent) / spent)
 
-    run_all(todo, lambda cell, stopped: None if stopped.is_set() else compute(cell), _there, take, executor)
+    here = lambda cell, stopped: None if stopped.is_set() else compute(cell)  # noqa: E731
+    run_all(todo, here, _there, take, executor, devices)
     return [have[key] for key in cells]
 
 

@@ -13,7 +13,7 @@ from numpyro.distributions import Distribution, ExpandedDistribution, Independen
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.reparam import LocScaleReparam
 
-from stein_core.contract.target import Target
+from stein_core.contract.target import Target, times
 from stein_core.targets.own.density import log_densities
 from stein_core.targets.own.numpyro_models import ModelWarning, from_numpyro, one_at_a_time
 from stein_core.targets.own.recorded import Recorded
@@ -80,7 +80,8 @@ def disagreement(target: Target, seed: int = 0, draws: int = 256) -> float:
         draws: how many.
     """
     z = np.random.default_rng(seed).standard_normal((draws, target.dim))
-    found = log_densities(target, target.start.center + z @ target.start.root.T)[0] + 0.5 * np.sum(z**2, axis=1)
+    root = target.start.scale if target.start.root is None else target.start.root  # of many coordinates: no covariance
+    found = log_densities(target, target.start.center + times(z, root))[0] + 0.5 * np.sum(z**2, axis=1)
     low, high = np.percentile(np.where(np.isfinite(found), found, -np.inf), [25, 75])
     return float((high - low) / np.sqrt(target.dim)) if np.isfinite(low) else np.inf
 

@@ -30,25 +30,48 @@ def from_density(log_density: Callable, start: Any, names: Sequence[str] | None 
     Raises:
         ValueError: a start or names of another shape, or a density that is finite at no point that was tried.
     """
-    start = np.asarray(start, float)
-    if start.ndim != 1 or not len(start) or not np.isfinite(start).all():
-        raise ValueError(f"start = {short(start.tolist())}; allowed: d finite numbers.")
-    names = tuple(names or (f"theta[{i}]" for i in range(len(start))))
-    if len(names) != len(start):
-        raise ValueError(f"names has {len(names)} entries; allowed: {len(start)}, as many as `start`.")
     with jax.enable_x64():
-        shape = jax.eval_shape(log_density, jnp.asarray(start)).shape
-        if shape != ():
-            raise ValueError(f"log_density returns an array of shape {shape}; allowed: a scalar.")
-        found = find_start(log_density, start[None], seed)
+        points = start_points(start, log_density)
+        d = points.shape[1]
+        names = tuple(names or thetas(d))
+        if len(names) != d:
+            raise ValueError(f"names has {len(names)} entries; allowed: {d}, as many as `start`.")
+        found = find_start(log_density, points, seed)
     return Target(
         log_density=log_density,
         start=found,
-        coordinates=names,
-        constrain=lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
-        unconstrain=lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
+        **plain(names),
         name=getattr(log_density, "__name__", "").replace("<lambda>", ""),
     )
+
+
+def start_points(start: Any, log_density: Callable) -> np.ndarray:
+    """Return a start as the one row (1, d) from which a search begins.
+
+    Raises:
+        ValueError: no d finite numbers, or a log density that is no scalar there.
+    """
+    start = np.asarray(start, float)
+    if start.ndim != 1 or not len(start) or not np.isfinite(start).all():
+        raise ValueError(f"start = {short(start.tolist())}; allowed: d finite numbers.")
+    shape = jax.eval_shape(log_density, jnp.asarray(start)).shape
+    if shape != ():
+        raise ValueError(f"log_density returns an array of shape {shape}; allowed: a scalar.")
+    return start[None]
+
+
+def thetas(d: int) -> tuple[str, ...]:
+    """Return the names of d coordinates without a name."""
+    return tuple(f"theta[{i}]" for i in range(d))
+
+
+def plain(names: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a Target whose values are its coordinates themselves."""
+    return {
+        "coordinates": tuple(names),
+        "constrain": lambda theta: {name: theta[..., i] for i, name in enumerate(names)},
+        "unconstrain": lambda values: jnp.stack([jnp.asarray(values[name], float) for name in names], axis=-1),
+    }
 
 
 def log_densities(target: Target, draws: np.ndarray, batch: int = 500) -> tuple[np.ndarray, np.ndarray]:

@@ -13,10 +13,11 @@ from scipy.optimize import minimize
 
 from stein_core.base.pieces import resting
 from stein_core.contract.known import Mode, Start
+from stein_core.contract.target import LARGE
 
 SEARCHES = 8  # for the mode
 TRIES = 100  # uniform points at most, as many as NumPyro takes, until SEARCHES of them have a finite density
-MOST = 2000  # coordinates
+PROBES = 200  # random signs, from which the diagonal of a large Hessian is estimated
 DRAWS = 256  # of Laplace's approximation, to compare it with the density
 WARMUP = SAMPLES = 400  # steps of NUTS
 ENOUGH = 20  # draws of NUTS for each coordinate, above which their covariance is taken as it is
@@ -31,19 +32,18 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
     interquartile range is at most sqrt(d). A Gaussian has 0. A mode in the neck of a funnel, or a density without a
     bound, has far more.
 
+    Above LARGE coordinates no Hessian is made. The center is then the mode of one search, and the scale is that of the
+    diagonal of the curvature: an estimate, and of each coordinate alone. `note` says so.
+
     Args:
         log_density: theta (d,) -> scalar, differentiable twice; evaluated in the precision of `drawn`.
         drawn: (k, d) points to start from, at most 4 are used beside the uniform ones; (0, d) if there are none.
         seed: of the uniform draws, of the comparison and of NUTS.
 
     Raises:
-        ValueError: the density or its gradient is finite at none of the points; more than `MOST` coordinates.
+        ValueError: the density or its gradient is finite at none of the points.
     """
     dim, rng = drawn.shape[1], np.random.default_rng(seed)
-    if dim > MOST:
-        raise ValueError(
-            f"the density has {dim} coordinates; allowed: at most {MOST}, since the start needs all second derivatives."
-        )
     compiled = jax.jit(jax.value_and_grad(lambda theta: -log_density(theta)))
 
     spent = [0]
@@ -62,6 +62,8 @@ def find_start(log_density: Callable, drawn: np.ndarray, seed: int = 0) -> Start
             f"the log density or its gradient is not finite at any of {len(points)} points: draws of the prior, and of "
             "uniform numbers in (-2, 2) for each unconstrained coordinate. Check the data and the priors."
         )
+    if dim > LARGE:
+        return _diagonal(log_density, evaluate, starts[0], rng, spent)
     curvature = _hessian(log_density, jnp.asarray(starts[0], drawn.dtype), spent)
     found = [_descend(evaluate, curvature, theta) for theta in starts]
     modes = [mode for mode in found if mode.root is not None]
@@ -98,6 +100,27 @@ class _Found(NamedTuple):
     theta: np.ndarray
     value: float
     root: np.ndarray | None
+
+
+def _diagonal(log_density, evaluate, theta, rng, spent) -> Start:
+    """Return the mode, and scales from the diagonal of the Hessian there, estimated from random signs.
+
+    The mean of v * (H v) over signs v is the diagonal (Bekas, Kokiopoulou and Saad 2007).
+    """
+    theta = minimize(evaluate, theta, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "maxfun": 2000}).x
+    slope = jax.grad(lambda theta: -log_density(theta))
+    signs = jnp.asarray(rng.choice([-1.0, 1.0], (PROBES, len(theta))))
+    at = jnp.asarray(theta, signs.dtype)
+    product = jax.jit(lambda v: v * jax.vjp(slope, at)[1](v)[0])  # H is symmetric
+    curvature = np.mean([np.asarray(product(v), float) for v in signs], axis=0)
+    spent[0] += 2 * PROBES
+    positive = curvature[curvature > 0]
+    least = 1e-3 * np.median(positive) if len(positive) else 1.0
+    note = (
+        f"{len(theta):,} coordinates: the start is a mode, with the curvature of each coordinate alone. Guides see no "
+        "correlations."
+    )
+    return Start(theta, 1 / np.sqrt(np.maximum(curvature, least)), note=note, gradients=spent[0])
 
 
 def _hessian(log_density, theta, spent):
