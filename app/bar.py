@@ -63,13 +63,20 @@ class Bar:
         self.lecture = pmui.Button(label="Lecture (P)", icon="slideshow", on_click=lambda event: self._talk(), **QUIET)
         self.lecture.stylesheets = [f"{PHONE} {{ :host {{ display: none }} }}"]
         self.share = pmui.MenuButton(label="Share", icon="ios_share", on_click=self._share, **QUIET)
-        self.parts = [self.menu, self.tour, self.lecture, self.share]
+        self.classroom = pmui.Button(label="Class", icon="groups", on_click=lambda event: self._teach(), **QUIET)
+        self.classroom.stylesheets = [f"{PHONE} {{ :host {{ display: none }} }}"]
+        self.parts = [self.menu, self.tour, self.lecture, self.classroom, self.share]
 
     def show(self, page) -> None:
         """Offer what this page has."""
         tour = getattr(page, "tour", None)
         self.tour.param.update(items=[{"label": name} for name in tour.names] if tour else [], visible=tour is not None)
         self.share.items = [{"label": label} for label in self.shares]
+
+    def name_class(self, code: str) -> None:
+        """Show the code of the class and how many follow, or offer to begin one."""
+        if (label := f"Class {code}".strip()) != self.classroom.label:
+            self.classroom.label = label
 
     @property
     def shares(self) -> dict[str, Callable[[], None]]:
@@ -80,7 +87,9 @@ class Bar:
             general["Add to a lecture"] = lambda: shell.presentation.add()
         if hasattr(shell.page, "lecture"):  # else there is nothing to look at alone
             general["Copy embed"] = lambda: shell.copy_embed(shell.page.link())
-        return {**general, **getattr(shell.page, "shares", {})}
+        own = getattr(shell.page, "shares", {})
+        gif = {"GIF": lambda: shell.make_gif()} if "Film as WebM" in own else {}
+        return {**general, **own, **gif}
 
     def _open(self, item):
         tour = self.shell.page.tour
@@ -88,6 +97,9 @@ class Bar:
 
     def _share(self, item):
         self.shares[item["label"]]()
+
+    def _teach(self):
+        self.shell.lecturer.toggle()
 
     def _talk(self):
         self.shell.presentation.on_key("p")

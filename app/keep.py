@@ -31,9 +31,9 @@ from steinlab.pages.samplers.page import Samplers
 from steinlab.stage import kept
 from steinlab.stage.contract import View
 from steinlab.stage.numbered import Numbered
+from steinlab.stage.programs import capacity_of
 from steinlab.stage.recorder import again, run_of, usual
 from steinlab.stage.scene import SideBySide
-from steinlab.stage.session import capacity_of
 from steinlab.stage.setup import Setup
 
 PAGES = {Particles: 600, Location: 600, Samplers: 12_000, Remedy: 3_000}  # and the step that each opens on

@@ -12,6 +12,7 @@ from tornado.ioloop import IOLoop
 
 from stein_core.base.errors import unknown
 from steinlab.bar import Bar
+from steinlab.classroom.lecturer import Lecturer
 from steinlab.contents import PAGES
 from steinlab.lesson.playlist import place_of, read_playlist
 from steinlab.presentation import Presentation
@@ -22,6 +23,7 @@ from steinlab.server.patches import stay_local
 from steinlab.server.streaming import FRAME_BUDGET
 from steinlab.server.visitors import VISITORS
 from steinlab.ui.browser import Browser
+from steinlab.ui.gif import Gifs
 from steinlab.ui.theme import TOKENS, TOOLBAR, mui
 
 log = logging.getLogger(__name__)
@@ -78,9 +80,10 @@ class Shell:
         self.height_of_window = 720  # in pixels; the browser tells it later
         self.short = query.get("ui") == "min"  # part of another page
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
-        self.browser = Browser(self.on_message)
+        self.browser, self.gifs = Browser(self.on_message), Gifs()
+        pn.state.on_session_destroyed(lambda context, gifs=self.gifs: gifs.close())
         self.main, self.sidebar = (
-            pmui.Column(self.browser, sizing_mode="stretch_width"),
+            pmui.Column(self.browser, self.gifs.dialog, sizing_mode="stretch_width"),
             pmui.Column(sizing_mode="stretch_width"),
         )
         wanted = query.get("page")
@@ -88,7 +91,7 @@ class Shell:
         self.presentation = Presentation(self)
         self.key, self.query = self._first(query)
         self.bar = Bar(self, self.known, self.key)
-        self.menu = self.bar.menu
+        self.menu, self.lecturer = self.bar.menu, Lecturer(self)
         self.frame = pmui.Page(
             title="Steinlab",
             template=FRAME,
@@ -261,6 +264,9 @@ class Shell:
             else:
                 pn.state.notifications.error("The browser does not allow this page to copy.", duration=8000)
             return
+        if "base" in message:
+            self.lecturer.base = message["base"]
+            pn.state.onload(lambda: self.lecturer.resume(message["class"]))
         if message.get("narrow"):
             self.narrow = True
             pn.state.onload(lambda: self.frame.param.update(sidebar_open=False))
@@ -281,6 +287,11 @@ class Shell:
         """Copy the address of the current page with this link to the user's clipboard."""
         self.browser.copy_link(self.full(link))
 
+    def make_gif(self):
+        """Begin a GIF of what the page shows."""
+        look = ["theme=dark"] * self.frame.dark_theme
+        self.gifs.ask("&".join(filter(None, [f"page={self.key}", self.page.link(), *look])))
+
     def copy_embed(self, link: str):
         """Copy an iframe that shows the current page, with this link, within another one."""
         self.browser.copy_embed(f"{self.full(link)}{'' if self.short else '&ui=min'}")
@@ -289,6 +300,8 @@ class Shell:
         """Update the page's readings and the address bar."""
         page = self.pages[self.key]
         page.refresh()
+        self.gifs.refresh()
+        self.lecturer.tick()
         address = self.full(page.link())
         if address != self.address:
             self.address = address

@@ -13,6 +13,7 @@ from steinlab.pages.particles import Particles
 from steinlab.pages.wave import session as wave_session
 from steinlab.server.visitors import VISITORS
 from steinlab.stage import session
+from steinlab.stage.programs import FIRST_CAPACITY
 from steinlab.stage.scene import SideBySide
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ def compile_particles() -> None:
     """Compile the programs of the first stop of page Particles."""
     try:
         setup, view = Particles.stops()[0], SideBySide()
-        specs = [setup.spec(method, session.FIRST_CAPACITY) for method in setup.methods]
+        specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
         for prepare in (*[partial(compile, spec, measure=view.measured) for spec in specs], partial(view.scene, specs)):
             # Visitors' programs come first.
             while session.COMPILERS.busy or wave_session.COMPILERS.busy or VISITORS.arriving:

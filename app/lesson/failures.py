@@ -36,7 +36,7 @@ FAILURES = (
     ),
     Failure(
         "The kernel is too narrow",
-        "Nobody feels a neighbour, so every point climbs to the top alone.",
+        "Nobody feels a neighbour, so every point climbs to the top alone. Points that meet there kick each other out.",
         "target=gaussian&methods=svgd,map&method.particles=30&bandwidth.factor=0.05",
     ),
     Failure(

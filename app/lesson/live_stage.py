@@ -15,8 +15,9 @@ from steinlab.lesson.output import Output
 from steinlab.server.background import while_wanted
 from steinlab.server.streaming import Mailbox, Streamer
 from steinlab.stage.kept import kept, key_of
+from steinlab.stage.programs import capacity_of
 from steinlab.stage.scene import SAMPLED, SideBySide
-from steinlab.stage.session import Session, capacity_of
+from steinlab.stage.session import Session
 from steinlab.stage.setup import Setup, all_knobs
 from steinlab.stage.stage import Stage
 from steinlab.ui.knob_widgets import LARGE, set_value, widget
@@ -53,7 +54,7 @@ class LiveStage(Output):
         self.stage = Stage(
             on_message=self.on_message, marks=named, show={name: name in drawn for name in named}, embedded=True
         )
-        self.streamer = Streamer(self.stage.send, later)
+        self.streamer = Streamer(self.stage.send, self.stage.begin_channel(later))
         shipped = kept(lesson_key(setup, metrics))
         self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), self.view, play, shipped)
         # In Jupyter every output would bring the 1.4 MB of panel_material_ui, which names a CDN.

@@ -12,9 +12,9 @@ from scipy.special import expit
 from stein_core import GUIDES, TARGETS, Frame, Spec, target_of
 from stein_core.theory.fixed_points import FixedPoint, two_guides, why_none
 from steinlab.stage.live_page import KEYS, PRESETS, Live
+from steinlab.stage.programs import FIRST_CAPACITY
 from steinlab.stage.run import Run
 from steinlab.stage.scene import Cards, card, density_of, read_outs
-from steinlab.stage.session import FIRST_CAPACITY
 from steinlab.stage.setup import Setup
 from steinlab.stage.wire import Panel, rows
 from steinlab.ui import link
@@ -180,9 +180,8 @@ class Location(Live):
     drawn = ["attract", "repulse", "guides", "fixed"]
 
     def __init__(self, shell, query: dict[str, str]):
-        of_view, query = link.split(VIEW, query)
-        self.view, problems = link.read(VIEW, of_view, Spaces())
-        super().__init__(shell, query, self.view, problems.values())
+        self.view, query, problems = self.view_of(query)
+        super().__init__(shell, query, self.view, problems)
         self.choices.target.options = {e.label: e.name for e in TARGETS.listed() if e.facts.dims[1] > 1}
         self.axis = pmui.Select(
             label="Scales as",
@@ -218,6 +217,7 @@ class Location(Live):
                 self.stage,
                 self.transport.row,
                 self.read_outs,
+                self.law.text,
                 *foot,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
@@ -225,8 +225,15 @@ class Location(Live):
         ]
         self.quietly(self.show_setup, self.session.linked())
 
-    def unfit(self, setup: Setup) -> str:
-        if setup.methods != self.plain.methods:
+    @classmethod
+    def view_of(cls, query: dict[str, str]) -> tuple[Spaces, dict[str, str], list[str]]:
+        of_view, rest = link.split(VIEW, query)
+        view, problems = link.read(VIEW, of_view, Spaces())
+        return view, rest, [*problems.values()]
+
+    @classmethod
+    def unfit(cls, setup: Setup) -> str:
+        if setup.methods != cls.plain.methods:
             return "This page always shows SMI and SVGD; the run in the link was ignored."
         if setup.spec("smi", FIRST_CAPACITY).dim < 2:
             return "This page needs two dimensions or more; the run in the link was ignored."

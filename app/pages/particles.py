@@ -6,11 +6,11 @@ import panel as pn
 import panel_material_ui as pmui
 
 from stein_core import METHODS
-from steinlab.server.loop import soon
-from steinlab.stage.law_line import LawLine
+from steinlab.stage.lecture import QUIET
 from steinlab.stage.live_page import KEYS, PRESETS, Live
+from steinlab.stage.million import million, title
 from steinlab.stage.scene import SideBySide
-from steinlab.stage.setup import PANELS, Setup
+from steinlab.stage.setup import PANELS, CrowdSetup, Setup
 from steinlab.ui.groups import dots
 from steinlab.ui.knob_widgets import CHIPS, WIDTH
 
@@ -23,7 +23,7 @@ class Particles(Live):
     """Page "Particles"; see `steinlab.contents` for the contract of a page."""
 
     key = "particles"
-    plain = Setup()
+    plain = CrowdSetup()
     presets, views = PRESETS["particles"], SideBySide
     marks = {
         "attract": "attraction",
@@ -44,14 +44,15 @@ class Particles(Live):
             **WIDTH,
         )
         self.methods.param.watch(self.chose_methods, "value")
-        self.law = LawLine(soon(pn.state.curdoc))
         super().__init__(shell, query, SideBySide(), (), self.methods)
         self.sidebar = self.choices.groups
+        if many := million():
+            self.exports.append(self.link_to(many))
         foot = [
             pmui.FlexBox(self.exports, self.reading, align_items="center", sizing_mode="stretch_width"),
             pmui.Typography(f"{HELP} {KEYS}", variant="caption", sizing_mode="stretch_width", margin=(4, 10)),
         ]
-        self.lecture.around += [*self.warnings, self.law.text, *foot]
+        self.lecture.around += [*self.warnings, *foot]
         column = pmui.Column(
             *self.warnings,
             *self.top(),
@@ -66,6 +67,11 @@ class Particles(Live):
         self.main = [column]
         self.quietly(self.show_setup, self.session.linked())
 
+    def link_to(self, setup: CrowdSetup) -> pmui.Button:
+        """Return a button that opens a run of very many particles."""
+        query = f"?page={self.key}&{setup.to_query(self.plain)}"
+        return pmui.Button(label=title(setup), icon="grain", on_click=lambda event: self.shell.go(query), **QUIET)
+
     def chose_methods(self, event):
         if not event.new:
             pn.state.notifications.warning("Select at least one method.")
@@ -73,17 +79,6 @@ class Particles(Live):
         else:
             self.chosen(methods=tuple(event.new))
 
-    def on_knob(self, name, value):
-        super().on_knob(name, value)
-        if not self.quiet:
-            self.law.turn({name: value})
-
-    def show_news(self, news: dict):
-        super().show_news(news)
-        if "knobs" in news:
-            self.law.turn(news["knobs"])
-
     def show_setup(self, setup: Setup):
         super().show_setup(setup)
-        self.law.show(setup)
         self.methods.param.update(value=list(setup.methods), sx=dots(setup.methods))

@@ -11,6 +11,7 @@ from steinlab.lesson.failures import FAILURES, Failure, lecture
 from steinlab.lesson.pictures import FILES as PICTURES
 from steinlab.lesson.predictions import scores_html
 from steinlab.lesson.reading import Lesson, keys_of, lessons
+from steinlab.stage.million import million, title
 from steinlab.stage.picture import FILE, SETUP
 from steinlab.ui.text import Text
 
@@ -45,6 +46,7 @@ WHAT = (
     "Twenty points stand for a whole posterior. Watch when they do, and when they quietly shrink to a dot. Turn the "
     "repulsion, the number of points and the kernel while it runs."
 )
+MANY = "SVGD fills a banana, and only near particles push each other."
 PATH = 4  # lessons of the first path
 
 
@@ -98,8 +100,16 @@ def front(known: Mapping[str, Any]) -> str:
         f"<h2>Ten ways to fail</h2><p>Each is a run that goes wrong. "
         f'<a href="{html.escape(lecture())}">All ten as a lecture</a></p>'
         f'<div class="groups"><ul>{"".join(map(of_failure, FAILURES[::2]))}</ul>'
-        f"<ul>{''.join(map(of_failure, FAILURES[1::2]))}</ul></div>"
+        f"<ul>{''.join(map(of_failure, FAILURES[1::2]))}</ul></div>{of_many()}"
     )
+
+
+def of_many() -> str:
+    """Return the link to a run of very many particles, or "" where it is not offered."""
+    if (setup := million()) is None:
+        return ""
+    link = f"?page=particles&{setup.to_query()}"
+    return f'<h2>Very many</h2><p><a href="{html.escape(link)}">{title(setup)}</a>: {MANY}</p>'
 
 
 def of_failure(one: Failure) -> str:

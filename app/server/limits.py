@@ -11,6 +11,7 @@ from stein_core.base.errors import short
 # variable -> (default, least, most, what it limits)
 KNOWN = {
     "STEINLAB_PARTICLES": (256, 32, 4096, "particles of a method on a stage, and in a sweep"),
+    "STEINLAB_CROWD": (1_000_000, 32, 2**20, "particles of a method on page Particles, if their step is short"),
     "STEINLAB_DIM": (1000, 2, 1000, "dimensions of a target, except the wave"),
     "STEINLAB_STEPS_PER_SECOND": (20_000, 1, 10**9, "steps a second of a method on one stage"),
     "STEINLAB_SESSIONS": (
@@ -29,6 +30,7 @@ class Limits(NamedTuple):
     """Hold the limits. The fields are the variables of KNOWN without their prefix, in lower case."""
 
     particles: int
+    crowd: int
     dim: int
     steps_per_second: int
     sessions: int

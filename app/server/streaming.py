@@ -73,7 +73,7 @@ class FrameBudget:
 
     def crowding(self) -> float:
         """How many times rarer each page is told what changes all the time: the more pages play, the rarer."""
-        return max(1.0, self.pages() / 8)
+        return max(1.0, self.pages() / 5)
 
 
 FRAME_BUDGET = FrameBudget()

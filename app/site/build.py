@@ -16,7 +16,7 @@ from steinlab.site.figures import Figure, Place
 from steinlab.site.texts import own, texts, within
 from steinlab.stage.replay import replay_page
 from steinlab.stage.scene import SideBySide
-from steinlab.stage.stage import plain_script, plain_style
+from steinlab.stage.stage import HERE as STAGE, plain_script, plain_style
 from steinlab.ui.colours import looks_of
 from steinlab.ui.text import CSS as PROSE
 
@@ -106,7 +106,8 @@ def parts(wanted: dict[Place, dict[str, set[int]]]) -> Iterator[tuple[str, str]]
 
 def style() -> str:
     """Return the style sheet: the tokens of both themes, the text's, the stage's, and the page's own."""
-    return "\n".join([PROSE, plain_style(), (HERE / "site.css").read_text(encoding="utf-8")])
+    sheets = (STAGE / "chart.css", HERE / "site.css")
+    return "\n".join([PROSE, plain_style(), *(sheet.read_text(encoding="utf-8") for sheet in sheets)])
 
 
 def code(places: Sequence[Place], methods: Sequence[str], figures: Iterable[Figure]) -> str:

@@ -45,13 +45,6 @@ class Figure {
 }
 
 // A chart of curves that were computed before: variance against dimension. Its slider chooses among them.
-const SVG = "http://www.w3.org/2000/svg";
-const draw = (parent, name, facts, text = "") => {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(facts)) node.setAttribute(key, value);
-  node.textContent = text;
-  return parent.appendChild(node);
-};
 class Chart {
   constructor(root) {
     Object.assign(this, { root, facts: JSON.parse(root.dataset.chart), at: 0 });
@@ -68,32 +61,8 @@ class Chart {
   repaint() { this.show(this.at); }
   show(at) {
     this.at = at;
-    const { sets, x, y, labels } = this.facts, { lines, points } = sets[at], w = this.root.clientWidth, h = Math.min(360, 0.7 * w);
-    if (!w) return;
-    const { picture } = this, left = 58, bottom = 46, right = 14, top = 14;
-    picture.replaceChildren();
-    for (const [key, value] of Object.entries({ width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img" })) picture.setAttribute(key, value);
-    picture.ariaLabel = this.facts.label;
-    const scale = ([low, high], from, to) => (v) => from + (Math.log(v / low) / Math.log(high / low)) * (to - from);
-    const px = scale(x, left, w - right), py = scale(y, h - bottom, top);
-    const ticks = ([low, high]) => [-3, -2, -1, 0, 1, 2, 3].flatMap((k) => [1, 2, 5].map((m) => m * 10 ** k)).filter((v) => v >= low * 0.999 && v <= high * 1.001);
-    for (const v of ticks(x)) {
-      draw(picture, "line", { x1: px(v), x2: px(v), y1: top, y2: h - bottom, class: "grid" });
-      draw(picture, "text", { x: px(v), y: h - bottom + 18, "text-anchor": "middle" }, String(v));
-    }
-    for (const v of ticks(y)) {
-      draw(picture, "line", { x1: left, x2: w - right, y1: py(v), y2: py(v), class: v === 1 ? "truth" : "grid" });
-      draw(picture, "text", { x: left - 8, y: py(v) + 4, "text-anchor": "end" }, String(+v.toPrecision(2)));
-    }
-    draw(picture, "text", { x: (left + w - right) / 2, y: h - 6, "text-anchor": "middle" }, labels[0]);
-    const dark = Number(document.documentElement.dataset.theme === "dark");
-    for (const line of lines) {
-      const d = line.at.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("");
-      draw(picture, "path", { d, fill: "none", stroke: line.colour[dark], "stroke-width": 2.5 });
-      const [a, b] = line.at.at(-1);
-      draw(picture, "text", { x: Math.min(px(a), w - right), y: py(b) - 8, "text-anchor": "end", class: "name", fill: line.colour[dark] }, line.name);
-    }
-    for (const { colour, at: [a, b] } of points) draw(picture, "circle", { cx: px(a), cy: py(b), r: 5, fill: colour[dark], class: "run" });
+    const w = this.root.clientWidth;
+    if (w) drawChart(this.picture, this.facts, this.facts.sets[at], w, Math.min(360, 0.7 * w), document.documentElement.dataset.theme === "dark");
   }
 }
 

@@ -19,7 +19,7 @@ from stein_core.base.errors import short
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SIZES = {720: (1280, 720), 1080: (1920, 1080)}
 WINDOW = {"width": 1280, "height": 1030}  # what is below the panels takes 310 of it
-READY = "window.replay?.frames.length && (window.steinlab?.frames || window.steinpanels)"
+READY = "window.replay?.frames.length && (window.steinlab?.frames || window.steinpanels || window.steinchart?.points)"
 PATIENCE = 180_000  # ms until the replay shows its first frame: a machine may be busy
 RATE, LAST = 15, 1000  # pictures a second, ms of the last one
 COLOURS, APART = 255, 10  # of a GIF: the one of 256 that is left is for what stays; shades between two of them

@@ -9,13 +9,20 @@ from urllib.parse import parse_qsl, urlsplit
 
 from stein_core import METHODS
 from stein_core.base.errors import short, unknown
+from steinlab.pages.collapse.page import Collapse
 from steinlab.pages.functions.page import FunctionsPage
+from steinlab.pages.location import Location
 from steinlab.pages.particles import Particles
+from steinlab.pages.remedy.page import Remedy
+from steinlab.pages.samplers.page import Samplers
 from steinlab.pages.wave.page import WavePage
+from steinlab.site import sweep
 from steinlab.site.film import check_browser, film, gif
+from steinlab.site.sweep import Sweep
 from steinlab.stage import training_recorder
+from steinlab.stage.contract import View
 from steinlab.stage.lecture import Lecture
-from steinlab.stage.live_page import Look
+from steinlab.stage.live_page import Live, Look
 from steinlab.stage.recorder import again, recorded, replay_of, run_of, usual
 from steinlab.stage.setup import MOST_STEPS, Setup
 from steinlab.stage.training_page import TrainingPage
@@ -26,28 +33,38 @@ KINDS = {".html": None, ".webm": film, ".gif": gif}  # and what makes one of a r
 MOST_FRAMES = 3000
 FRAMES = 300  # of a run whose link does not say its steps
 THEMES = ("light", "dark")
+LIVE = {page.key: page for page in (Particles, Location, Remedy, Samplers)}
 TRAINING = {"wave": WavePage, "functions": FunctionsPage}
+PAGES = (
+    "Particles", "Location and variance", "Variance collapse", "Which remedy", "Samplers", "1-D wave", "Function space",
+)  # fmt: skip
 AROUND = ("page", "theme", "ui")  # fields of the app, not of a page
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded. show: names of the marks. dark: the theme. page: on which networks train, or None. steps: where
-    the run ends, if nobody says so."""
+    """What is recorded. page: whose link it is. dark: the theme. steps: where the run ends, if nobody says so. view:
+    what its stage shows, or None if networks train on it. show: names of the marks."""
 
+    page: type[Live] | type[TrainingPage]
     setup: Setup | TrainingSetup
-    show: tuple[str, ...]
     dark: bool
-    page: type[TrainingPage] | None = None
-    steps: int = FRAMES
+    steps: int
+    view: View | None = None
+    show: tuple[str, ...] = ()
+    unit = "step"
 
     def every(self, steps: int) -> int:
         """Return the steps from one frame to the next, if nobody says so."""
-        return -(-steps // FRAMES) if self.page else 1
+        return self.page.speed if self.view else -(-steps // FRAMES)
+
+    def shoot(self, steps: int, every: int, say: Callable[[int], None]) -> tuple[str, int, str]:
+        """Run; return the replay, its last step, and a sentence if something has diverged, or ""."""
+        return (_run if self.view else _trained)(self, steps, every, say)
 
 
-def read(text: str, theme: str | None = None, marks: str | None = None) -> Wanted:
-    """Read a link of page Particles, 1-D wave or Function space.
+def read(text: str, theme: str | None = None, marks: str | None = None) -> Wanted | Sweep:
+    """Read a link of a page with a run.
 
     Args:
         text: its query, or a whole address.
@@ -65,45 +82,51 @@ def read(text: str, theme: str | None = None, marks: str | None = None) -> Wante
     if not fields:
         raise ValueError(f"LINK {short(text)!r} has no fields; allowed: for example target=banana&methods=svgd,smi.")
     page = fields.get("page", Particles.key)
-    if page not in (Particles.key, *TRAINING):
+    if page not in (*LIVE, *TRAINING, Collapse.key):
         raise ValueError(
-            f"LINK: page {short(page)!r} has no run that a link repeats; allowed: links of pages Particles, 1-D wave "
-            "and Function space."
+            f"LINK: page {short(page)!r} has no run that a link repeats; allowed: links of pages {', '.join(PAGES)}."
         )
     theme = theme or fields.get("theme", "light")
     if theme not in THEMES:
         raise unknown("theme", theme, THEMES)
     own = {name: value for name, value in fields.items() if name not in AROUND}
-    if page in TRAINING:
-        return _training(TRAINING[page], own, marks, theme == "dark")
-    look = Particles.look_fields()
-    shown, run = link.split(look, own)
-    setup, problems = Setup.from_query(run, Particles.plain)
-    plain = Look(tuple(Particles.drawn))
+    if page in LIVE:
+        return _live(LIVE[page], own, marks, theme == "dark")
+    if marks is not None:
+        raise ValueError(f"--marks = {short(marks)!r} has nothing to choose; allowed: with a link of particles.")
+    return _training(TRAINING[page], own, theme == "dark") if page in TRAINING else sweep.read(own, theme == "dark")
+
+
+def _live(page: type[Live], fields: dict[str, str], marks: str | None, dark: bool) -> Wanted:
+    """Read a link of a page on which particles move."""
+    look, plain = page.look_fields(), Look(tuple(page.drawn))
+    shown, rest = link.split(look, fields)
+    view, run, wrong = page.view_of(rest)
+    setup, problems = Setup.from_query(run, page.plain)
     given, unseen = link.read(look, shown, plain)
-    if problems := [*unseen.values(), *problems]:
+    if problems := [*wrong, *unseen.values(), *problems]:
         raise ValueError(f"LINK: {' '.join(problems)}")
+    if unfit := page.unfit(setup):
+        raise ValueError(f"LINK: {unfit}")
     if marks is not None:
         given, wrong = link.read(look, {"show": marks}, plain)
         if wrong:
             raise ValueError(f"--marks: {wrong['show']}")
-    return Wanted(setup, given.show, theme == "dark", steps=setup.steps or FRAMES)
+    return Wanted(page, setup, dark, setup.steps or FRAMES * page.speed, view, given.show)
 
 
-def _training(page: type[TrainingPage], fields: dict[str, str], marks: str | None, dark: bool) -> Wanted:
+def _training(page: type[TrainingPage], fields: dict[str, str], dark: bool) -> Wanted:
     """Read a link of a page on which networks train."""
-    if marks is not None:
-        raise ValueError(f"--marks = {short(marks)!r} has nothing to choose; allowed: with a link of page Particles.")
     _, fields, unread = Lecture.of_query(fields)
     setup, problems = page.setups.from_query(fields)
     if problems := [*unread, *problems]:
         raise ValueError(f"LINK: {' '.join(problems)}")
     steps = setup.steps or page.sessions(setup, None, lambda news: None).end
-    return Wanted(setup, (), dark, page, steps)
+    return Wanted(page, setup, dark, steps)
 
 
 def record(
-    wanted: Wanted, out: Path, steps: int, every: int, size: int, say: Callable[[int, str], None]
+    wanted: Wanted | Sweep, out: Path, steps: int, every: int, size: int, say: Callable[[int, str], None]
 ) -> tuple[int, str]:
     """Write the file of a run.
 
@@ -133,8 +156,7 @@ def record(
     paint = KINDS[out.suffix]
     if paint:
         check_browser()
-    shoot = _trained if wanted.page else _run
-    page, clock, lost = shoot(wanted, steps, every, lambda step: say(step, ""))
+    page, clock, lost = wanted.shoot(steps, every, lambda step: say(step, ""))
     if paint:
         say(clock, "painting")
     made = paint(page, size) if paint else page.encode()
@@ -143,8 +165,8 @@ def record(
 
 
 def _run(wanted: Wanted, steps: int, every: int, say: Callable[[int], None]) -> tuple[str, int, str]:
-    """Return the replay of a run of page Particles, its last step, and what has diverged, or ""."""
-    view = Particles.views()
+    """Return the replay of a run of particles, its last step, and what has diverged, or ""."""
+    page, view = wanted.page, wanted.view
     before = run_of(wanted.setup, view)
     run = again(before, view)
     frames, diverged = recorded(run, view, steps, every, say)
@@ -153,9 +175,9 @@ def _run(wanted: Wanted, steps: int, every: int, say: Callable[[int], None]) -> 
         raise ValueError(f"{names} diverged at the first step; allowed: a smaller method.step_size.")
     scene = view.scene([stepper.spec for stepper in run.steppers], run.knobs)
     scene = {**scene, "backgrounds": usual(before, view, scene["backgrounds"])}
-    show = {name: name in wanted.show for name in Particles.marks}
-    page = replay_of(frames, scene, Particles.marks, show, wanted.dark)
-    return page, run.clock, f"{names} diverged at step {run.clock + 1}; the recording ends there." if diverged else ""
+    show = {name: name in wanted.show for name in page.marks}
+    made = replay_of(frames, scene, page.marks, show, wanted.dark)
+    return made, run.clock, f"{names} diverged at step {run.clock + 1}; the recording ends there." if diverged else ""
 
 
 def _trained(wanted: Wanted, steps: int, every: int, say: Callable[[int], None]) -> tuple[str, int, str]:

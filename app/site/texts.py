@@ -11,6 +11,7 @@ from bokeh.util.paths import bokehjs_path
 
 from steinlab.site import chapters, essay, lessons
 from steinlab.site.lessons import LessonPage
+from steinlab.stage.stage import HERE as STAGE
 from steinlab.ui.terms import TERMS
 from steinlab.ui.text import HERE as UI
 
@@ -38,7 +39,8 @@ def texts(targets: Sequence[str], readable: set[str], taught: Sequence[LessonPag
         taught: the lessons.
     """
     keys = [one.lesson.key for one in taught]
-    read, ours = (lambda name: (UI / f"{name}.js").read_text(encoding="utf-8")), own("figures")
+    read = lambda name: (UI / f"{name}.js").read_text(encoding="utf-8")
+    ours = "\n".join([(STAGE / "chart.js").read_text(encoding="utf-8"), own("figures")])
     yield "essay.js", within("\n".join([read("predict"), ours, own("essay")]))
     terms, text = (
         f"const TERMS = {json.dumps(TERMS)};",

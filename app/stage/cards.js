@@ -46,6 +46,7 @@ class Legend {
     this.bar = element("i", "", this.scale);
     this.force = element("span", "", this.scale);
     this.mean = element("span", "", this.node, "arrows: mean of recent frames");
+    this.crowd = element("span", "", this.node, "");
     this.shown = "";
   }
 
@@ -53,7 +54,7 @@ class Legend {
     const there = {guides: panels.some(p => p.hasScale), fixed: panels.some(p => p.fixed.length), curve: panels.some(p => p.fixed.length)};
     const arrows = show.attract || show.repulse, noisy = panels.some(p => p.noisy) && (arrows || show.sum);
     const force = !bars && arrows && scale > 0 && map ? niceBelow(50 / scale / map.kx) : 0;
-    const now = JSON.stringify([show, there, noisy, force, force && scale * map.kx, panels.length]);
+    const now = JSON.stringify([show, there, noisy, force, force && scale * map.kx, panels.length, crowdText(panels)]);
     if (now === this.shown) return;
     this.shown = now;
     for (const [name, button] of this.buttons) {
@@ -64,6 +65,8 @@ class Legend {
     this.bar.style.width = force && `${force * scale * map.kx}px`;
     this.force.textContent = `force ${+force.toPrecision(1)}`;
     this.mean.hidden = !noisy;
+    this.crowd.textContent = crowdText(panels);
+    this.crowd.hidden = !this.crowd.textContent;
   }
 }
 
@@ -121,7 +124,7 @@ function blankCard(card) {
 
 function showHead(card, panel) {
   const texts = {
-    many: card.note ? "" : `${panel.count} ${card.particle}${panel.count === 1 ? "" : "s"} · `,
+    many: card.note ? "" : `${panel.count.toLocaleString("en")} ${card.particle}${panel.count === 1 ? "" : "s"} · `,
     at: card.note ? "" : `step ${panel.step.toLocaleString("en")}`,
   };
   for (const [part, text] of Object.entries(texts)) if (card[part].textContent !== text) card[part].textContent = text;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import panel_material_ui as pmui
@@ -11,14 +11,17 @@ from stein_core import GUIDES, METHODS, OPTIMIZERS, TARGETS
 from stein_core.contract.knobs import Option
 from stein_core.contract.spec import GROUPS, MAX_DRAWS, all_options
 from steinlab.server.limits import LIMITS
-from steinlab.stage.session import FIRST_CAPACITY
-from steinlab.stage.setup import Setup, all_knobs
+from steinlab.stage.costs import Cost
+from steinlab.stage.near_sums import NearSums
+from steinlab.stage.programs import FIRST_CAPACITY
+from steinlab.stage.setup import CAPACITY, Setup, all_knobs
 from steinlab.ui.groups import Fold, group
-from steinlab.ui.knob_widgets import SELECT, NumberField, set_value, widget
+from steinlab.ui.knob_widgets import SELECT, WIDTH, NumberField, set_value, widget
 
 CHOICE = SELECT
 REPULSION = ("method.alpha", "method.particles", "kernel.name", "bandwidth.rule", "bandwidth.factor")
 OPTIMISER = ("method.step_size",)
+PARTICLES = "method.particles"
 START = ("init.", "guide.")  # of knobs that act at the next reset
 
 
@@ -29,6 +32,49 @@ def of_option(option: Option):
         names = {name.replace("_", " "): name for name in option.choices}
         return pmui.Select(label=label, options=names, value=option.default, description=option.help, **CHOICE)
     return NumberField(label, start=option.low, end=option.high, value=option.default)
+
+
+class Many:
+    """A slider of more particles than CAPACITY, with what they cost. It is there once something can be offered.
+
+    Args:
+        on_knob: as for Choices.
+    """
+
+    def __init__(self, on_knob: Callable):
+        self.on_knob, self.costs = on_knob, {}
+        self.slider = pmui.DiscreteSlider(
+            label=f"Beyond {CAPACITY}", options={"off": CAPACITY}, value=CAPACITY, visible=False, **WIDTH
+        )
+        self.text = pmui.Typography("", variant="caption", margin=(0, 10, 4, 10), visible=False)
+        self.slider.param.watch(self._moved, "value")
+
+    def offer(self, costs: Sequence[Cost]) -> None:
+        """Offer these numbers of particles."""
+        present = self.slider.value
+        self.costs = {cost.particles: cost for cost in costs}
+        sizes = sorted({*self.costs, *([present] if present > CAPACITY else [])})
+        self._list(sizes)
+        self.slider.visible = len(sizes) > 0
+        self.show(present)
+
+    def show(self, particles: int) -> None:
+        """Show this number of particles, and what it costs if that is known."""
+        value = particles if particles > CAPACITY else CAPACITY
+        if value not in self.slider.options.values():
+            self._list(sorted({value, *self.slider.options.values()} - {CAPACITY}))
+        self.slider.param.update(value=value, visible=self.slider.visible or value > CAPACITY)
+        cost = self.costs.get(value)
+        self.text.param.update(object=str(cost) if cost else "", visible=cost is not None)
+
+    def _list(self, sizes: Sequence[int]) -> None:
+        """Offer these sizes. The browser knows a value by its place among them, so it has to hear it again."""
+        self.slider.options = {"off": CAPACITY} | {f"{size:,}": size for size in sizes}
+        self.slider.param.trigger("value")
+
+    def _moved(self, event) -> None:
+        if event.new != event.old:
+            self.on_knob(PARTICLES, event.new)
 
 
 class Choices:
@@ -69,7 +115,9 @@ class Choices:
         self.rest = tuple(rest)
         self.of_optimizer = Fold("Optimiser", self.optimizer, *(self.knobs[name] for name in OPTIMISER))
         self.of_start = Fold("Start", *(made for name, made in self.knobs.items() if name.startswith(START)), seed)
-        self.of_rest = Fold("Advanced", self.draws, *(self.knobs[name] for name in rest))
+        self.near = NearSums(chosen)
+        of_rest = [self.draws, *(self.knobs[name] for name in rest), self.near.select, self.near.text]
+        self.of_rest = Fold("Advanced", *of_rest)
         own = {kind: [w for name, w in self.options.items() if name.startswith(kind)] for kind in GROUPS}
         self.posterior = group(
             "Posterior",
@@ -81,7 +129,10 @@ class Choices:
             line=False,
         )
         self.methods = group("Methods", *first, *own["method"], self.guide, *own["guide"])
-        self.repulsion = group("Repulsion", *(self.knobs[name] for name in REPULSION))
+        self.many = Many(on_knob)
+        shown = [self.knobs[name] for name in REPULSION]
+        at = REPULSION.index(PARTICLES) + 1
+        self.repulsion = group("Repulsion", *shown[:at], self.many.slider, self.many.text, *shown[at:])
         self.groups = [
             self.posterior, self.methods, self.repulsion, self.of_optimizer, self.of_start, self.of_rest,
         ]  # fmt: skip
@@ -118,14 +169,31 @@ class Choices:
         for name, knob in all_knobs(setup.target).items():
             self.knobs[name].visible = name in used
             set_value(self.knobs[name], knob, setup.knobs.get(name, knob.default), ends=name.startswith("target."))
-        self.of_rest.visible = self.draws.visible or any(self.knobs[name].visible for name in self.rest)
+        self.many.offer(())
+        self._show_many(setup.knobs.get(PARTICLES, 1))
+        self.near.show(setup)
+        self._show_rest()
         self.say()
 
     def turn(self, knobs: Mapping[str, object]) -> None:
         """Set these knobs."""
         for name, value in knobs.items():
             set_value(self.knobs[name], all_knobs()[name], value)
+        if PARTICLES in knobs:
+            self._show_many(knobs[PARTICLES])
+        self.near.turn(knobs)
+        self._show_rest()
         self.say()
+
+    def _show_many(self, particles: int) -> None:
+        """Show a number of particles that may lie beyond the end of the plain slider."""
+        self.many.show(particles)
+        self.knobs[PARTICLES].value_label = f"{particles:,}" if particles > CAPACITY else None
+
+    def _show_rest(self) -> None:
+        """Show the group "Advanced" if there is something in it."""
+        made = [self.draws, self.near.select, *(self.knobs[name] for name in self.rest)]
+        self.of_rest.visible = any(one.visible for one in made)
 
     def say(self) -> None:
         """Say in the head of each closed group what is set in it."""
@@ -138,4 +206,6 @@ class Choices:
         changed = sum(
             self.knobs[name].visible and self.knobs[name].value != all_knobs()[name].default for name in self.rest
         )
-        self.of_rest.say(", ".join([draws] * bool(draws) + [f"{changed} changed"] * bool(changed)))
+        near = "near sums" if self.near.near else ""
+        said = [draws, near, f"{changed} changed" if changed else ""]
+        self.of_rest.say(", ".join(part for part in said if part))

@@ -14,7 +14,8 @@ class LiveSetup(Protocol):
     """What a page shows, as a frozen dataclass, for example `steinlab.stage.setup.Setup`.
 
     A run begins with `knobs` and `seed`, makes `changes` (step, name, value) on the way, and pauses at `steps`, when
-    that is not 0. particles: the most that it ever asks for.
+    that is not 0. particles: the most that it ever asks for. near: kernel values that sums of many particles may leave
+    out, or None.
     """
 
     methods: tuple[str, ...]
@@ -23,6 +24,9 @@ class LiveSetup(Protocol):
     changes: tuple[tuple[int, str, Any], ...]
     steps: int
     particles: int
+    near: float | None
+
+    def near_of(self, capacity: int) -> float | None: ...
 
     def spec(self, method: str, capacity: int) -> Spec: ...
 

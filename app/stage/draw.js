@@ -28,10 +28,10 @@ function clipPlot(ctx, {w, h, edges: {left, right, top, bottom}}) {
 }
 
 // Five strokes of rising opacity; a stroke per particle and age would be thousands. The path of a few stays visible.
-function drawTrails(ctx, map, trail, color) {
+function drawTrails(ctx, map, trail, color, most = Infinity) {
   ctx.strokeStyle = color;
   ctx.lineWidth = 1.5 * unit;
-  const last = trail.length - 1, count = trail[last].length;
+  const last = trail.length - 1, count = Math.min(trail[last].length, 2 * most);
   for (let band = 0; band < 5; band++) {
     const from = Math.floor(band * last / 5), to = Math.floor((band + 1) * last / 5);
     ctx.globalAlpha = (count <= 2 * PATHS ? 0.3 : 0.05) + 0.08 * band;
@@ -208,7 +208,7 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
   ctx.save();
   clipPlot(ctx, map);
   if (show.draws && scene.draws) drawGhosts(ctx, map, scene.draws, theme.muted);
-  if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color);
+  if (show.trails && trail.length > 1) drawTrails(ctx, map, trail, color, panel.crowd && CROWDED.trails);
   drawParticles(ctx, card, panel, map, rows, forces, look);
   ctx.restore();
   if (!scene.curve) drawLens(ctx, card, map, rows, look, (ctx, map) => drawParticles(ctx, card, panel, map, rows, forces, look));
@@ -217,7 +217,7 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
     ctx.fillStyle = theme.ink;
     ctx.textAlign = "right";
     ctx.font = textOf(13, family, 600);
-    ctx.fillText(`${away} of ${panel.count} outside`, map.w - right - 8, map.h - bottom - 26);
+    ctx.fillText(`${away} of ${panel.drawn}${panel.crowd ? " drawn" : ""} outside`, map.w - right - 8, map.h - bottom - 26);
   }
   if (look.bars && (show.attract || show.repulse || show.sum) && scale > 0 && panel.count) drawBar(ctx, map, scale, theme, family);
 }
@@ -225,23 +225,25 @@ function drawPanel(ctx, card, panel, {rows, forces}, look) {
 // The particles of a panel, with all that belongs to each.
 function drawParticles(ctx, card, panel, map, rows, forces, look) {
   const {color, background: {scale, scene}} = card, {theme, show, hover} = look;
-  const lit = name => look.lit ? look.lit === name ? 1 : -1 : 0;
+  const lit = name => look.lit ? look.lit === name ? 1 : -1 : 0, {crowd} = panel;
+  if (crowd) drawCrowd(ctx, map, crowd, color, scene);
   if (show.guides && panel.hasScale) {
     if (scene.curve) {
       drawBells(ctx, map, rows, scene.area, color);
-    } else {
+    } else if (!crowd) {
       drawGuides(ctx, map, rows, color);
       if (panel.count > FEW && !map.lens) drawMixture(ctx, map, card, rows, color);
     }
   }
+  if (crowd) forces = forces.subarray(0, CROWDED.arrows * ROW);
   if (show.fixed) drawFixed(ctx, map, panel.fixed, theme.ink);
   if (show.curve) drawCurve(ctx, map, panel.fixed, theme);
   if (show.attract) drawArrows(ctx, map, forces, 4, scale, theme.attract, false, 0, lit("attract"));
   if (show.repulse) drawArrows(ctx, map, forces, 6, scale, theme.repulse, true, 0, lit("repulse"));
   if (show.sum) drawArrows(ctx, map, forces, 4, scale, theme.ink, false, 6);
-  const radius = unit * (panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4.5);
-  drawDots(ctx, map, rows, radius, color, isCrowded(map, rows, radius) ? "" : theme.paper);
-  if (hover >= 0 && hover < panel.count) {
+  const radius = unit * (crowd ? CROWDED.dot : panel.count > CROWD ? 2 : panel.count > 100 ? 3 : 4.5);
+  drawDots(ctx, map, rows, radius, crowd ? theme.ink : color, crowd || isCrowded(map, rows, radius) ? "" : theme.paper);
+  if (hover >= 0 && hover < panel.drawn) {
     drawDots(ctx, map, rows.subarray(hover * ROW, (hover + 1) * ROW), 1.5 * radius, theme.ink, theme.paper);
   }
 }
@@ -258,7 +260,7 @@ function drawHead(ctx, card, panel, {w}, {theme, family}) {
   ctx.fillStyle = theme.muted;
   ctx.textAlign = "right";
   ctx.font = `14px ${family}`;
-  ctx.fillText(`n = ${panel.count} · step ${panel.step}`, w, 19);
+  ctx.fillText(`n = ${panel.count.toLocaleString("en")} · step ${panel.step}`, w, 19);
 }
 
 // What the colours and arrow heads mean, in one row: the legend of an export.
@@ -290,5 +292,6 @@ function drawLegend(ctx, marks, {map, scale}, look, panels) {
     const force = niceBelow(50 / scale / map.kx), text = `= ${+force.toPrecision(1)}`.replace("-", "−");
     item(force * scale * map.kx, text, (at, row) => drawArrows(ctx, at, row, 4, 1, theme.muted, false));
   }
+  if (crowdText(panels)) item(0, crowdText(panels), () => {});
   if (noisy && (show.attract || show.repulse || show.sum)) item(0, "arrows: mean of recent frames", () => {});
 }

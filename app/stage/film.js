@@ -30,7 +30,7 @@ function pageOf(page, kept) {
   return new Blob([text], {type: "text/html"});
 }
 
-// A film of at most ten seconds. paint(frame, ctx): paints one frame. told(share): how much is done.
+// A film of at most ten seconds. paint(frame, ctx): paints one frame, at once or later. told(share): how much is done.
 async function filmOf(frames, width, height, paint, told) {
   const canvas = Object.assign(document.createElement("canvas"), {width, height}), ctx = canvas.getContext("2d");
   const stream = canvas.captureStream(FILM.rate), bits = FILM.bits * (height > 720 ? 1.2 : 1), chunks = [];
@@ -38,14 +38,14 @@ async function filmOf(frames, width, height, paint, told) {
   recorder.ondataavailable = e => chunks.push(e.data);
   const ended = new Promise(done => { recorder.onstop = done; });
   const every = Math.max(1, frames.length / (FILM.rate * FILM.seconds));
-  paint(frames[0], ctx);
+  await paint(frames[0], ctx);
   recorder.start();
   for (let k = 0; k < frames.length; k += every) {
-    paint(frames[Math.round(k)] ?? frames.at(-1), ctx);
+    await paint(frames[Math.round(k)] ?? frames.at(-1), ctx);
     told(k / frames.length);
     await new Promise(done => setTimeout(done, 1000 / FILM.rate));
   }
-  paint(frames.at(-1), ctx);
+  await paint(frames.at(-1), ctx);
   await new Promise(done => setTimeout(done, 500));  // the last picture stays
   recorder.stop();
   await ended;
@@ -58,7 +58,7 @@ async function picturesOf(frames, width, height, paint) {
   const ctx = Object.assign(document.createElement("canvas"), {width, height}).getContext("2d"), pictures = [];
   const many = Math.ceil(GIF.rate * Math.min(GIF.seconds, frames.length / FILM.rate));
   for (let k = 0; k < many; k++) {
-    paint(frames[Math.round(k / Math.max(1, many - 1) * (frames.length - 1))], ctx);
+    await paint(frames[Math.round(k / Math.max(1, many - 1) * (frames.length - 1))], ctx);
     pictures.push(ctx.canvas.toDataURL());
   }
   return pictures;

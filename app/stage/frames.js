@@ -18,10 +18,12 @@ function moves(map, before, here) {
 function unpack(frame) {
   const panels = [];
   for (let p = 0, o = 3; p < frame[1]; p++) {
-    const [count, step, flags, background, k, points] = frame.subarray(o, o + 6), hasScale = flags % 2, noisy = flags > 1;
+    const [drawn, step, flags, background, k, points] = frame.subarray(o, o + 6), hasScale = flags % 2, noisy = (flags & 2) > 0;
     const take = length => frame.subarray(o, o += length);
     o += 6;
-    panels.push({count, step, hasScale, noisy, background, metrics: take(k), fixed: take(2 * points), rows: take(ROW * count)});
+    const panel = {count: drawn, drawn, step, hasScale, noisy, background, metrics: take(k), fixed: take(2 * points)};
+    if (flags & 4) panel.count = (panel.crowd = unpackCrowd(take(frame[o]))).total;
+    panels.push({...panel, rows: take(ROW * drawn)});
   }
   return panels;
 }
@@ -50,7 +52,7 @@ function takePanel(card, panel, background, fresh) {
   card.background = background;
   card.restarted = fresh || panel.step < card.step;
   card.moved = panel.step !== card.step;
-  const here = new Float32Array(panel.count * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
+  const here = new Float32Array(panel.drawn * 2).map((_, i) => panel.rows[(i >> 1) * ROW + i % 2]);
   const before = card.trail.at(-1), begin = card.restarted || before && here.length < before.length;
   if (card.restarted) {  // what came later than this step never happened, or will be drawn again
     card.readouts.forEach(readout => { readout.history = readout.history.filter(past => past.step < panel.step); });
@@ -59,7 +61,7 @@ function takePanel(card, panel, background, fresh) {
   else if (!card.moved || rests(background.map, card.trail, here)) card.trail.pop();
   card.arrows = averaged(card, panel, moves(background.map, card.recent.at(-20), here));
   card.recent = [...card.recent, here].slice(-20);
-  card.trail = [...card.trail, here].slice(-trailOf(panel.count));
+  card.trail = [...card.trail, here].slice(-trailOf(panel.drawn));
   card.fresh = true;
   card.step = panel.step;
   return begin;

@@ -1,4 +1,4 @@
-"""A line below a stage: what its methods keep of the variance by their laws."""
+"""A line below a stage: what its methods keep of the variance by their laws, and which of them are at rest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from stein_core import in_short
+from stein_core import METHODS, in_short
 from steinlab.server.background import in_background
 from steinlab.stage.setup import Setup
 
 
 class LawLine:
-    """Say what the methods on screen keep. The laws are slow, so a thread computes them.
+    """Say what the methods on screen keep, and which are at rest. The laws are slow, so a thread computes them.
 
     Args:
         later: later(call) calls on the event loop.
@@ -27,6 +27,7 @@ class LawLine:
         self.later, self.wanted = later, None
         self.dims: dict[str, int] = {}
         self.knobs: dict[str, Any] = {}
+        self.laws = self.still = ""
         self.text = pmui.Typography("", variant="body2", visible=False, sizing_mode="stretch_width", margin=(4, 10))
 
     def show(self, setup: Setup) -> None:
@@ -49,10 +50,25 @@ class LawLine:
 
         def tell(said: str) -> None:
             if line := there():
-                line.later(lambda: there() and line.text.param.update(object=said, visible=bool(said)))
+                line.later(lambda: there() and line.say(laws=said))
 
         dims, values = dict(self.dims), dict(self.knobs)
         in_background(lambda: sentences(dims, values), tell, tell, lambda: there() is not None)
+
+    def rest(self, since: Mapping[str, int | None]) -> None:
+        """Say which methods are at rest.
+
+        Args:
+            since: method -> the step from which on, or None.
+        """
+        known = {METHODS[method].label: step for method, step in since.items() if step is not None}
+        self.say(still=" ".join(f"{label} is at rest since step {step:,}." for label, step in known.items()))
+
+    def say(self, **parts: str) -> None:
+        """Show other `laws`, or another `still`."""
+        vars(self).update(parts)
+        said = " ".join(filter(None, [self.laws, self.still]))
+        self.text.param.update(object=said, visible=bool(said))
 
 
 def sentences(dims: Mapping[str, int], knobs: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from secrets import token_hex
+from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -21,9 +22,12 @@ from steinlab.stage.choices import Choices
 from steinlab.stage.contract import View
 from steinlab.stage.hand_over import csv_of, runs_of
 from steinlab.stage.kept import kept, key_of
+from steinlab.stage.law_line import LawLine
 from steinlab.stage.lecture import QUIET, SWITCH, Lecture
+from steinlab.stage.programs import Programs, capacity_of
 from steinlab.stage.replay import replay_page
-from steinlab.stage.session import Session, capacity_of
+from steinlab.stage.seen import SEE, Seen, knobs_of
+from steinlab.stage.session import Session
 from steinlab.stage.setup import Setup
 from steinlab.stage.stage import ReadOuts, Stage
 from steinlab.stage.tour import Tour
@@ -41,10 +45,11 @@ KEYS = (
 
 @dataclass(frozen=True)
 class Look:
-    """How a run is shown. show: names of a page's marks, in its order. on: lecture mode."""
+    """How a run is shown. show: names of a page's marks, in its order. on: lecture mode. see: what a class sees."""
 
     show: tuple[str, ...]
     on: bool = False
+    see: Seen = ()
 
 
 class Live:
@@ -59,6 +64,7 @@ class Live:
         views: makes a view of the page, see `steinlab.stage.contract.View`.
         marks: name -> label of what can be drawn.
         drawn: names that are drawn at first.
+        speed: steps per frame at first.
         lecture: lecture mode; its `around` are components that it does not show.
     """
 
@@ -68,6 +74,7 @@ class Live:
     views: Callable[[], View]
     marks: dict[str, str]
     drawn: list[str]
+    speed = 1
 
     def __init__(self, shell, query: dict[str, str], view, problems: Iterable[str] = (), *first):
         of_look, query = link.split(self.look_fields(), query)
@@ -78,6 +85,7 @@ class Live:
             setup, problems = self.plain, [*problems, unfit]
         later = soon(pn.state.curdoc)
         self.shell = shell
+        self.see = look.see
         self.quiet = False  # True while the program sets widgets: their events are then not the user's
         self.step, self.rate = 0, 0.0
         self.transport = Transport(lambda: self.session, self.on_knob, self.toggle, lambda dim: self.chosen(dim=dim))
@@ -90,12 +98,14 @@ class Live:
         )
         self.read_outs = ReadOuts(key=self.stage.slot, dark=shell.frame.dark_theme, sizing_mode="stretch_width")
         shell.frame.param.watch(self.darken, "dark_theme")
-        self.streamer = Streamer(self.stage.send, later)
+        self.streamer = Streamer(self.stage.send, self.stage.begin_channel(later))
         self.tour = Tour(self.presets, self.go, lambda on: self.session.play(not on), shell.presentation.forth)
         turned = (self._enlarge, self.transport.lecture, self.tour.lecture)
         self.lecture = Lecture(shell, self.tour.move, *turned, on=look.on)
         self.lecture.around.append(self.tour.about)
         self.lecture.stripped += [self.transport.strip, self.tour.strip]
+        self.law = LawLine(later)
+        self.lecture.around.append(self.law.text)
         self.choices = Choices(self.chosen, self.on_knob, self.new_seed, *first)
         self.make_exports()
         self.reading = pmui.Typography("", variant="caption", margin=(4, 10))
@@ -108,7 +118,9 @@ class Live:
         if first:
             setup = self.stops()[0]
         shipped = self.kept = kept(key_of(self.key, setup)) if first else None
-        self.session = Session(setup, self.streamer, Mailbox(later, self.on_news), view, kept=shipped)
+        self.session = Session(
+            setup, self.streamer, Mailbox(later, self.on_news), view, kept=shipped, most=self.plain.most
+        )
         pn.state.on_session_destroyed(lambda context: self.session.close())
         if setup in self.stops():
             self.tour.at_stop(self.stops().index(setup))
@@ -123,20 +135,26 @@ class Live:
             return tuple(name for name in cls.marks if name in chosen)
 
         show = link.Field("show", parse, lambda show: link.text_of(show) or NOTHING)
-        return show, SWITCH
+        return show, SWITCH, SEE
 
-    def unfit(self, setup: Setup) -> str:
+    @classmethod
+    def unfit(cls, setup: Setup) -> str:
         """Say what of a link this page cannot show, or return ""."""
         return ""
+
+    @classmethod
+    def view_of(cls, query: dict[str, str]) -> tuple[View, dict[str, str], list[str]]:
+        """Return the view of a link, the other fields, and one sentence for everything that was wrong."""
+        return cls.views(), query, []
 
     @classmethod
     def prepare(cls, query: dict[str, str]) -> None:
         """Compile what a link needs, on the calling thread."""
         setup, view = Setup.from_query(query, cls.plain)[0], cls.views()
-        specs = [setup.spec(method, capacity_of(setup)) for method in setup.methods]
-        view.scene(specs)
-        for spec in specs:
-            compile(spec, measure=view.measured)
+        programs = Programs(setup, capacity_of(setup), view.measured)
+        view.scene(programs.specs)
+        for spec in programs.specs:
+            compile(spec, measure=view.measured, **programs.how)
 
     # ---- the pieces
 
@@ -194,7 +212,7 @@ class Live:
 
     def link_of(self, setup: Setup) -> str:
         """Return the link of `setup`, with the names of what is drawn if they differ from the default."""
-        look = Look(tuple(name for name in self.marks if self.stage.show.get(name)), self.lecture.on)
+        look = Look(tuple(name for name in self.marks if self.stage.show.get(name)), self.lecture.on, self.see)
         of_look = link.write(self.look_fields(), look, Look(tuple(self.drawn)))
         return setup.to_query(self.plain) + f"&{of_look}" * bool(of_look)
 
@@ -239,6 +257,7 @@ class Live:
             self.tour.changed()
             self.quietly(self.transport.show, {"knobs": {name: value}})
             self.quietly(self.choices.turn, {name: value})
+            self.law.turn({name: value})
 
     def chosen(self, **fields):
         if not self.quiet:
@@ -273,8 +292,21 @@ class Live:
     def python(self) -> str:
         """Return a script that repeats what is on screen, with a block for each method."""
         setup, capacity = self.session.shown()
-        blocks = [setup.recipe(method, capacity).to_python(setup.steps) for method in setup.methods]
+        near = setup.near_of(capacity)
+        blocks = [setup.recipe(method, capacity).to_python(setup.steps, near) for method in setup.methods]
         return "\n".join(blocks)
+
+    # ---- for a class
+
+    def class_sees(self) -> dict[str, Any]:
+        """Return what a class reads beside the stage: settings, and which parts its lecturer shows."""
+        setup, _ = self.session.shown()
+        present = {**setup.knobs, **{name: value for _, name, value in setup.changes}}
+        return {"knobs": knobs_of(setup, present), "see": {part: list(chosen) for part, chosen in self.see}}
+
+    def refresh_class(self) -> None:
+        """Send the newest frame again."""
+        self.streamer.ready()
 
     # ---- from the session, on the event loop
 
@@ -294,6 +326,11 @@ class Live:
             self.show_setup(news["setup"])
         if "knobs" in news:
             self.choices.turn(news["knobs"])
+            self.law.turn(news["knobs"])
+        if "many" in news:
+            self.choices.many.offer(news["many"])
+        if "rest" in news:
+            self.law.rest(news["rest"])
         self.transport.show(news)
         self.stage.param.update(**{k: news[k] for k in ("starting", "scene", "status", "alarm") if k in news})
         if "scene" in news:
@@ -305,3 +342,4 @@ class Live:
     def show_setup(self, setup: Setup):
         """Set the widgets to another Setup."""
         self.choices.show(setup)
+        self.law.show(setup)

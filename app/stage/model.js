@@ -4,7 +4,7 @@ class StageModel {
     this.handlers = {};
     this.send_msg = onMessage;
     const usual = {scene: {}, marks: {}, show: {}, lit: "", lecture: false, slot: "", starting: 0, status: "", alarm: "",
-      embedded: false, dark: false};
+      embedded: false, dark: false, channel: ""};
     for (const [name, first] of Object.entries({...usual, ...values})) {
       let value = first;
       Object.defineProperty(this, name, {

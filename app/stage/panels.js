@@ -216,11 +216,12 @@ function panelStage({model, el, still = false}, stage) {
   function exportStage({export: kind, page, legend}) {
     if (kind === "png" || kind === "svg") return exportPicture(kind, s.width, s.height, draw);
     const {frames} = recorder;
-    if (frames.length) return offerRun(kind, el, frames.length, () => replayOf(page, model, legend, frames, stage.runs), size => shoot(frames, size));
+    if (frames.length) return offerRun(kind, el, frames.length, () => replayOf(page, model, legend, frames, stage.runs), size => shoot(frames, size, filmOf, legend));
   }
 
-  // Films frames. make: `filmOf` or `picturesOf`.
-  async function shoot(frames, size, make = filmOf) {
+  // Films frames, with the legend below. make: `filmOf` or `picturesOf`.
+  async function shoot(frames, size, make = filmOf, legend = model.legend) {
+    const items = itemsOf(legend), font = textOf(14, s.family);
     const show = frame => {
       for (const message of stage.take()) model.send_msg(message);  // of what waits to be painted
       stage.frame(frame);
@@ -229,7 +230,14 @@ function panelStage({model, el, still = false}, stage) {
     try {
       return await make(frames, ...size, (frame, ctx) => {
         show(frame);
-        paintWithin(ctx, size, THEMES[model.dark ? "dark" : "light"].paper, [s.width, s.height, draw]);
+        const look = THEMES[model.dark ? "dark" : "light"];
+        ctx.font = font;
+        const {places, height} = placedItems(ctx, items, s.width - LEFT);
+        paintWithin(ctx, size, look.paper, [s.width, s.height + height, ctx => {
+          draw(ctx);
+          ctx.font = font;
+          drawItems(ctx, items, places, LEFT, s.height, look.ink);
+        }]);
       }, () => {});
     } finally {
       shownAt(frames, frames.length - 1).forEach(show);

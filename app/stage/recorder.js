@@ -1,12 +1,18 @@
 // What was shown of a run, to keep it: as one page that plays it again. A frame is as `wire.pack` makes it.
 const MANY = 600, HEAVY = 8e6, COLUMNS = 9, FINE = 32767;
 
+// How many numbers stand before the rows of the panel that begins at `at`: a density may be the last of them.
+function headOf(frame, at) {
+  const length = 6 + frame[at + 4] + 2 * frame[at + 5];
+  return length + (frame[at + 2] & 4 ? frame[at + length] : 0);
+}
+
 // Where each panel of a frame begins, where its rows do, and how many there are.
 function partsOf(frame) {
   const parts = [];
   let at = 3;
   for (let p = 0; p < frame[1]; p++) {
-    const m = frame[at], rows = at + 6 + frame[at + 4] + 2 * frame[at + 5];
+    const m = frame[at], rows = at + headOf(frame, at);
     parts.push({at, rows, m, step: frame[at + 1]});
     at = rows + COLUMNS * m;
   }
@@ -14,6 +20,7 @@ function partsOf(frame) {
 }
 const clockOf = frame => Math.max(...partsOf(frame).map(part => part.step));
 const shownAt = (frames, k) => [frames[k]];  // what is on screen at a moment
+const momentOf = frame => `step ${clockOf(frame)}`;
 
 class Recorder {
   frames = [];
@@ -58,7 +65,7 @@ async function decoded({scales, count, heads, data}) {
   for (let k = 0; k < count; k++) {
     const lists = [head.subarray(h, h += 3)];
     for (let p = 0; p < lists[0][1]; p++) {
-      const m = head[h], own = head.subarray(h, h += 6 + head[h + 4] + 2 * head[h + 5]);
+      const m = head[h], own = head.subarray(h, h += headOf(head, h));
       const change = move.subarray(at, at += COLUMNS * m), old = before[p]?.length === change.length ? before[p] : null;
       const now = before[p] = old ? change.map((v, i) => v + old[i]) : change, rows = new Float32Array(COLUMNS * m);
       for (let c = 0; c < COLUMNS; c++)

@@ -12,9 +12,9 @@ import numpy as np
 
 from stein_core import compile
 from steinlab.stage.contract import LiveSetup, View
+from steinlab.stage.programs import Programs, capacity_of
 from steinlab.stage.replay import DATA, replay_page
 from steinlab.stage.run import Run
-from steinlab.stage.session import capacity_of
 
 COLUMNS, FINE = 9, 32767  # of a row; the largest number of 16 bits
 START = 40  # frames of a run that the length of its arrows is taken from
@@ -22,8 +22,8 @@ START = 40  # frames of a run that the length of its arrows is taken from
 
 def run_of(setup: LiveSetup, view: View) -> Run:
     """Return a run at its start, which has been looked at."""
-    specs = [setup.spec(method, capacity_of(setup)) for method in setup.methods]
-    run = Run(setup, [compile(spec, measure=view.measured) for spec in specs])
+    programs = Programs(setup, capacity_of(setup), view.measured)
+    run = Run(setup, [compile(spec, measure=view.measured, **programs.how) for spec in programs.specs])
     run.look(view.measured)
     return run
 
@@ -87,8 +87,9 @@ def parts_of(frame: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the head of each panel of a frame, with its read-outs and fixed points, and its rows (m, 9)."""
     at = 3
     for _ in range(int(frame[1])):
-        count, numbers, points = (int(frame[at + k]) for k in (0, 4, 5))
+        count, flags, numbers, points = (int(frame[at + k]) for k in (0, 2, 4, 5))
         rows = at + 6 + numbers + 2 * points
+        rows += int(frame[rows]) if flags & 4 else 0  # a density, see `crowd.density`
         end = rows + COLUMNS * count
         yield frame[at:rows], frame[rows:end].reshape(count, COLUMNS)
         at = end

@@ -1,5 +1,5 @@
 // The page of a replay: it plays the frames that it holds.
-const $ = id => document.getElementById(id), RATE = 30;
+const $ = id => document.getElementById(id), RATE = REPLAY.rate ?? 30;
 const asked = new URLSearchParams(location.search).get("theme");
 const {scene, ...rest} = REPLAY, named = scene.cards ?? scene.panels ?? scene.rows.flatMap(row => row.panels);
 document.title = `${[...new Set(named.map(({title, label}) => title ?? label))].join(", ")}: a replay of Steinlab`;
@@ -20,7 +20,7 @@ function go(at, pause = false) {
   const now = Math.floor(player.at);
   for (const frame of shownAt(player.frames, now)) model.tell("msg:custom", frame);
   $("at").value = player.at;
-  $("step").textContent = `step ${clockOf(player.frames[now])}`;
+  $("step").textContent = momentOf(player.frames[now]);
 }
 function play(on) {
   if (on && player.at >= player.frames.length - 1) player.at = 0;
@@ -54,7 +54,7 @@ addEventListener("message", ({data, source}) => {  // the page that this one is 
 });
 if (parent !== window) new ResizeObserver(() => parent.postMessage({steinlab: {height: document.body.scrollHeight}}, "*")).observe(document.body);
 // For `steinlab record`: the film, or its pictures, as data URLs.
-const shoot = (...how) => (window.steinlab ?? window.steinpanels).shoot(...how);
+const shoot = (...how) => (window.steinlab ?? window.steinpanels ?? window.steinchart).shoot(...how);
 player.pictures = size => shoot(player.frames, size, picturesOf);
 player.film = async size => {
   const reader = new FileReader(), read = new Promise(done => { reader.onload = done; });

@@ -32,7 +32,8 @@ class HistoryEntry(NamedTuple):
 @dataclass
 class MethodRun:
     """One method of a run. stepper: its program; None while it has none. knobs: those of the run that it has, checked.
-    diverged: it takes no step any more. spent, taken: recent seconds and steps."""
+    diverged: it takes no step any more. spent, taken: recent seconds and steps. looked: seconds of the last look that
+    measured nothing, which takes a step for its forces."""
 
     spec: Spec
     stepper: Stepper | None
@@ -42,6 +43,7 @@ class MethodRun:
     spent: float = 0.0
     taken: float = 0.0
     diverged: bool = False
+    looked: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -51,6 +53,14 @@ class MethodRun:
     def put(self, state: State) -> None:
         """Go on from this state."""
         self.state, self.step = state, int(state.step)
+
+    def look(self, measure: Measure) -> Frame:
+        """Return the frame of this moment."""
+        began = time.perf_counter()
+        frame = self.stepper.look(self.state, self.knobs, measure)
+        if not measure:
+            self.looked = time.perf_counter() - began
+        return frame
 
     def advance(self, goal: int) -> None:
         """Take the steps up to `goal`; fewer when it diverges."""
@@ -134,7 +144,10 @@ class Run:
         """The state in which a method begins."""
         if stepper.spec.method in self.given:
             return self.given[stepper.spec.method]
-        return stepper.reset(self.setup.seed, known_to(stepper.spec, self.setup.knobs))
+        knobs = dict(self.setup.knobs)
+        if count_of(knobs) > stepper.spec.capacity > 1:  # a smaller program goes on with fewer
+            knobs["method.particles"] = stepper.spec.capacity
+        return stepper.reset(self.setup.seed, known_to(stepper.spec, knobs))
 
     def advance(self, steps: int) -> list[str]:
         """Take up to `steps` steps; a pending change may come first. Return the methods that diverged."""
@@ -154,7 +167,7 @@ class Run:
 
     def look(self, measure: Measure = True) -> list[Frame]:
         """Return the frames of this moment, with the diagnostics of `measure`, and enter it into the history."""
-        self.frames = [own.stepper.look(own.state, own.knobs, measure) for own in self.live.values()]
+        self.frames = [own.look(measure) for own in self.live.values()]
         entry = self._entry()
         if not self.history:
             self.history = [entry]
@@ -174,6 +187,10 @@ class Run:
         self._forget_later()
         self.pending = []
         self._apply(name, value, checked)
+
+    def needs(self, position: int) -> int:
+        """Return how many particles an entry of the history has; 0 if there is none."""
+        return count_of(self.history[position].knobs) if 0 <= position < len(self.history) else 0
 
     def rewind(self, position: int) -> None:
         """Go back (or forward) to an entry of the history. Only the particle count of its knobs comes back."""

@@ -10,31 +10,29 @@ import logging
 import math
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Callable
 
 import numpy as np
 
-from stein_core import METHODS, Frame, Spec, Stepper, compile
+from stein_core import METHODS, Frame, Spec, Stepper
 from stein_core.contract.recipe import EDITS
-from stein_core.runs.cache import start
-from stein_core.runs.memory import check_memory
+from stein_core.runs.rest import Rest
 from steinlab.server.background import Threads
 from steinlab.server.errors import note
 from steinlab.server.streaming import Streamer
 from steinlab.stage.contract import LiveSetup, View
+from steinlab.stage.deferred import Deferred
 from steinlab.stage.kept import Kept
 from steinlab.stage.player import Player
+from steinlab.stage.programs import Programs, capacity_of, still_of
 from steinlab.stage.run import Run
 from steinlab.stage.scene import SideBySide
-from steinlab.stage.setup import CAPACITY
-from steinlab.stage.waits import timed, waiting_for
+from steinlab.stage.setup import CAPACITY, room_for
 
 log = logging.getLogger(__name__)
 
-# A small run starts on a small program; the largest is compiled behind it, before it is needed.
-CAPACITIES = sorted({size for size in (32, 64, 128, 256, 512, 1024, 2048) if size < CAPACITY} | {CAPACITY})
-FIRST_CAPACITY = CAPACITIES[0]
 MEASURE_EVERY = 0.1  # seconds between measurements while it moves: read-outs change no faster than can be read
 MEASURE_SHARE = 0.1  # of the time: of thousands of particles a measurement costs several steps
 
@@ -49,10 +47,12 @@ class Session(Player):
         setup: what runs.
         streamer: takes the packed frames.
         on_news: called from the worker with a dict of news for the page: setup, scene, knobs, playing, status, alarm,
-            starting, step, steps_per_second, history (length, position).
+            starting, step, steps_per_second, history (length, position), rest, many (what `costs.offers` returns).
         view: what the stage shows.
         play: whether a setup without steps plays at once.
         kept: a picture of the setup that comes with the app; the run goes on from it.
+        most: particles that the page allows. Beyond CAPACITY each size is a program that is compiled when it is asked
+            for, and given up for a smaller one when it is no longer needed.
     """
 
     def __init__(
@@ -63,13 +63,16 @@ class Session(Player):
         view: View = SideBySide(),
         play: bool = True,
         kept: Kept | None = None,
+        most: int = CAPACITY,
     ):
         super().__init__(streamer, on_news)
-        self._view = view
+        self._view, self._most = view, most
         self.metrics: list[dict[str, float]] = []  # the last ones measured, a dict a method
         self._setup, self._begun, self._plays, self._kept = setup, 0, play, kept
-        self._deferred: list[tuple[str, Any]] = []
+        self._deferred = Deferred()
         self._newest: dict[str, Any] = {}  # knobs of the scene that was asked for last
+        self._rests: dict[str, Rest] = {}
+        self._still: dict[str, int | None] = {}
 
     # ---- commands, from the page
 
@@ -138,7 +141,8 @@ class Session(Player):
         run = self._run
         if run is None or run.clock < self._goal:
             return self._setup, capacity_of(self._setup)
-        return run.present(), run.capacity
+        setup = run.present()
+        return setup, max(run.capacity, capacity_of(setup) if setup.particles > CAPACITY else 0)
 
     def linked(self) -> LiveSetup:
         """Return what the address bar should say: the frame when paused, else a run that plays."""
@@ -151,7 +155,7 @@ class Session(Player):
         self._start(self._setup, None if self._plays else False, self._kept)
 
     def _failed(self, error: Exception):
-        self._deferred = []  # the larger program that they wait for may be what failed
+        self._deferred.take()  # the larger program that they wait for may be what failed
         self._pause(note(log, "session", error))
         # The widgets go back to what there is.
         knobs = self._run.knobs if self._run else self._setup.knobs
@@ -160,11 +164,26 @@ class Session(Player):
     def _frame(self) -> np.ndarray:
         now, moving = time.monotonic(), self._playing or self._catching_up
         measure = self._measurable and (not moving or now > self._next_measure)
-        frames = self._run.look(self._view.measured if measure else False)
+        frames = self._run.look(self._programs(self._run.capacity).affordable if measure else False)
         if measure:
-            self.metrics = [frame.metrics for frame in frames]
+            undefined = dict.fromkeys(self._view.measured, math.nan)
+            self.metrics = [undefined | frame.metrics for frame in frames]
             self._next_measure = now + max(MEASURE_EVERY, (time.monotonic() - now) / MEASURE_SHARE)
+            self._watch(frames)
         return self._packed(self._run, self.metrics)
+
+    def _programs(self, capacity: int) -> Programs:
+        return Programs(self._setup, capacity, self._view.measured)
+
+    def _watch(self, frames: list[Frame]):
+        """Tell the page which methods have come to rest, or move again."""
+        for own, frame in zip(self._run.live.values(), frames):
+            rest = self._rests.setdefault(own.spec.method, Rest(own.spec))
+            rest.add(frame, own.knobs, len(self._run.changes))
+        still = {method: rest.since for method, rest in self._rests.items()}
+        if still != self._still:
+            self._still = still
+            self._notify({"rest": still})
 
     def _packed(self, run, metrics: list[dict[str, float]]) -> np.ndarray:
         """It moves before the metrics are compiled."""
@@ -191,15 +210,16 @@ class Session(Player):
                     self._start(setup, self._playing)
             return
         requested = {"add": run.count + 1, "method.particles": value}.get(name, 1)
-        if requested > CAPACITY:
-            raise ValueError(f"particles = {requested} is out of range; allowed on this page: 1 to {CAPACITY}.")
+        if requested > self._most:
+            raise ValueError(f"particles = {requested} is out of range; allowed on this page: 1 to {self._most}.")
         if self._deferred or requested > run.capacity > 1:  # in order, once the larger program is there
-            if not self._deferred:
-                self._compile(CAPACITY)
-            self._deferred.append((name, value))
+            self._defer(name, value, requested)
             return
+        self._programs(run.capacity).check_turn(name, value, run.knobs)
         self._give_up_goal()
         run.change(name, value)
+        if name == "method.particles" and room_for(value) < run.capacity and not run.pending:
+            self._compile(room_for(value))  # what ran so far costs as much as before
         if name in EDITS:
             self._notify({"knobs": run.knobs})
         elif run.clock == 0 and name.split(".")[0] in ("init", "guide"):
@@ -207,6 +227,11 @@ class Session(Player):
         if name.startswith("target."):
             self._draw_scene()
         self._dirty = True
+
+    def _defer(self, name: str, value: Any, requested: int):
+        """Do this once a program with room for so many particles is there."""
+        if self._deferred.add(name, value, room_for(requested)):
+            self._compile(self._deferred.room)
 
     def _grab(self, on: bool):
         run = self._run
@@ -218,7 +243,9 @@ class Session(Player):
             self._notify({"knobs": run.knobs})
 
     def _rewind(self, position: int):
-        if self._run:
+        if self._run and self._run.needs(position) > self._run.capacity > 1:
+            self._defer("rewind", position, self._run.needs(position))
+        elif self._run:
             self._playing, self._dirty = False, True
             self._give_up_goal()
             self._run.rewind(position)
@@ -227,18 +254,18 @@ class Session(Player):
     # ---- compiling and starting
 
     def _start(self, setup: LiveSetup, playing: bool | None = None, kept: Kept | None = None):
-        for method in setup.methods:  # what is refused leaves the run that there is
-            check_memory(setup.spec(method, capacity_of(setup)))
+        Programs(setup, capacity_of(setup)).check()  # what is refused leaves the run that there is
         if self._begun and still_of(setup) != still_of(self._setup):
             self._notify({"scene": {}})  # the old one would contradict what the page says now
-        self._setup, self._deferred = setup, []
-        self._run, self._kept = None, kept
+        self._deferred.take()
+        self._setup, self._run, self._kept = setup, None, kept
         self._begun += 1
         self.metrics, self._measurable, self._next_measure = [], False, 0.0
+        self._rests, self._still = {}, {}
         self._goal, self._steps, self._reported = setup.steps, 1, (0.0, 0)
         self._playing = setup.steps == 0 if playing is None else playing
         still = {"alarm": "", "step": 0, "steps_per_second": 0.0}
-        self._notify({"setup": setup, "knobs": setup.knobs, "playing": self._playing, **still})
+        self._notify({"setup": setup, "knobs": setup.knobs, "playing": self._playing, "rest": {}, **still})
         self._notify({"starting": self._begun})
         if kept:
             self._notify({"scene": kept.scene, "step": kept.step, "steps_per_second": 0.0})
@@ -246,41 +273,35 @@ class Session(Player):
         self._compile(capacity_of(setup))
 
     def _compile(self, capacity: int):
-        specs = [self._setup.spec(method, capacity) for method in self._setup.methods]
-        ticket = self._ticket = object()
-        self._notify({"status": waiting_for(spec.method for spec in specs)})
+        programs, ticket = self._programs(capacity), object()
+        self._ticket = ticket
+        self._notify({"status": programs.said})
         begun = []  # holds their Steppers until they are compiled
         shown = self._kept is not None and self._run is None
         present = dict(self._run.knobs if self._run else self._setup.knobs)
+        wanted = partial(self._waits, ticket)
 
         def scene(deliver):
             if shown:
                 return
-            deliver(self._notify, {"scene": self._view.scene(specs, present)})
-            knobs = [{k: v for k, v in self._setup.knobs.items() if k in spec.knobs()} for spec in specs]
-            begun.extend(start(spec, self._setup.seed, own) for spec, own in zip(specs, knobs))
+            deliver(self._notify, {"scene": self._view.scene(programs.specs, present)})
+            begun.extend(programs.begin())
             if all(begun):
-                deliver(self._show_start, specs, [frame for _, frame in begun])
+                deliver(self._show_start, programs.specs, [frame for _, frame in begun])
 
-        def programs(deliver):
-            steppers = []
-            for spec in specs:
-                if self._waits(ticket):
-                    with timed(spec.method):
-                        steppers.append(compile(spec, measure=False))
+        def compiled(deliver):
+            steppers = programs.compile(wanted)
             drawn.result()  # no particle over another target's contours
             begun.clear()
             deliver(self._ready, steppers)
             self._submit(COMPILERS, ticket, metrics)  # behind the first frames of all who wait
 
         def metrics(deliver):
-            for spec in specs:
-                if self._waits(ticket):
-                    compile(spec, measure=self._view.measured)
+            programs.compile_metrics(wanted)
             deliver(self._measure)
 
         drawn = self._submit(SCENES, ticket, scene)
-        self._submit(COMPILERS, ticket, programs)
+        self._submit(COMPILERS, ticket, compiled)
 
     def _draw_scene(self):
         """Draw what stands still with the present knobs; before there is a run, `_compile` does."""
@@ -305,42 +326,38 @@ class Session(Player):
     def _ready(self, steppers: list[Stepper]):
         self._measurable = False
         if self._run:
-            self._run.install(steppers)
+            if max(stepper.spec.capacity for stepper in steppers) >= self._run.count:  # else it grew meanwhile
+                self._run.install(steppers)
         else:
             states = {stepper.spec.method: self._kept.state_of(stepper) for stepper in steppers} if self._kept else {}
             known = self._kept is not None and all(states.values())
             self._run = Run(self._setup, steppers, *([self._kept.step, states] if known else []))
         self._notify({"status": ""})
         self._dirty = True
-        deferred, self._deferred = self._deferred, []
-        for change in deferred:
-            self._change(*change)
+        for name, value in self._deferred.take():
+            if name == "rewind":
+                self._rewind(value)
+            else:
+                self._change(name, value)
 
     def _measure(self):
         if self._run is None:  # it could not start, and has said why
             return
         self._measurable = self._dirty = True
-        grows = any(not METHODS[method].facts.sampler for method in self._setup.methods)
-        if grows and self._run.capacity < CAPACITY:  # so that the particle slider finds its program ready
-            AHEAD.submit(self._compile_ahead, self._ticket)
+        if any(not METHODS[method].facts.sampler for method in self._setup.methods):
+            AHEAD.submit(self._prepare_more, self._ticket, self._run.capacity < CAPACITY)
 
-    def _compile_ahead(self, ticket: object):
-        for method in self._setup.methods:
-            if self._waits(ticket):
-                compile(self._setup.spec(method, CAPACITY), measure=self._view.measured)
+    def _prepare_more(self, ticket: object, small: bool):
+        """Compile what the particle slider asks for next, and tell the page how many it may offer."""
+        programs, wanted = self._programs(CAPACITY), partial(self._waits, ticket)
+        if small:
+            programs.compile_metrics(wanted)
+        if self._most > CAPACITY:
+            many = programs.offers(wanted)
+            if wanted():
+                self._notify({"many": many})
 
 
 def rounded(point) -> tuple[float, ...]:
     """Return a point with the digits that a link has."""
     return tuple(float(f"{v:.5g}") for v in point)
-
-
-def still_of(setup: LiveSetup) -> list[tuple]:
-    """Return what stands still on the stage of a setup: titles and densities."""
-    specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]
-    return [(spec.method, spec.target, spec.dim, spec.options_of("target")) for spec in specs]
-
-
-def capacity_of(setup: LiveSetup) -> int:
-    """The capacity that a session of this setup starts at."""
-    return next((size for size in CAPACITIES if size >= setup.particles), CAPACITY)

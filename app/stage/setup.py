@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, Mapping
+from typing import Any, ClassVar, Mapping
 
 from stein_core import GUIDES, METHODS, TARGETS, Recipe, Spec
+from stein_core.base.distances import DENSE
 from stein_core.base.errors import short, unknown, whole
 from stein_core.contract.common_knobs import COMMON
 from stein_core.contract.knobs import PointsKnob
 from stein_core.contract.recipe import EDITS
 from stein_core.contract.registry import Entry, Registry
 from stein_core.contract.spec import all_options, options_of_dim
+from stein_core.runs.nearness import LEAST, MOST as LARGEST, check_kernel, near_for
 from steinlab.server.limits import LIMITS
 from steinlab.ui import link
 
 PANELS = 3
 CAPACITY = LIMITS.particles + LIMITS.particles % 2  # most particles a page shows
+# Beyond it each size is a program of its own, which a page may offer.
+SIZES = tuple(
+    size for size in (k * 10**power for power in range(2, 7) for k in (1, 2, 5)) if CAPACITY < size <= LIMITS.crowd
+)
+MOST = max([CAPACITY, *SIZES])
 MOST_STEPS = 100_000  # a link is run up to here at most
 MOST_CHANGES = 300  # beyond this a link would outgrow what servers take
 
@@ -30,7 +37,8 @@ class Setup:
     for the methods that have it. dim: None if it follows from the options.
     knobs: name -> value over all methods (each takes the ones it has). changes: (step, name, value) as in Recipe.
     steps: where the picture was taken; 0 means that it plays from the start. Checked by building every Recipe: a bad
-    value raises ValueError.
+    value raises ValueError. near: values of the RBF kernel that sums of more than DENSE particles leave out; None for
+    sums over all pairs.
     """
 
     target: str = "oring"
@@ -44,6 +52,8 @@ class Setup:
     changes: tuple[tuple[int, str, Any], ...] = ()
     steps: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    near: float | None = None
+    most: ClassVar[int] = CAPACITY  # particles
 
     def __post_init__(self):
         if not 1 <= len(self.methods) <= PANELS or len(set(self.methods)) < len(self.methods):
@@ -59,8 +69,31 @@ class Setup:
         object.__setattr__(self, "options", {name: v for name, v in self.options.items() if name in used})
         object.__setattr__(self, "knobs", checked("knob", self.knobs, all_knobs(self.target)))
         for method in self.methods:
-            if problem := LIMITS.refusal(self.recipe(method, CAPACITY).spec.dim, 1):
+            if problem := LIMITS.refusal(self.recipe(method, min(room_for(self.particles), self.most)).spec.dim, 1):
                 raise ValueError(problem)
+        if self.near is not None:
+            self._check_near(self.near)
+
+    def _check_near(self, near: float) -> None:
+        """Refuse sums over near particles that a method, its number of coordinates or a kernel does not allow."""
+        for method in self.methods:
+            near_for(self.spec(method, self.most), near)
+        kernels = [value for _, name, value in self.changes if name == "kernel.name"]
+        for knobs in (self.knobs, *({"kernel.name": kernel} for kernel in kernels)):
+            check_kernel(knobs)
+
+    def near_of(self, capacity: int) -> float | None:
+        """Return what the sums of a program leave out. Up to DENSE particles all pairs are summed."""
+        return self.near if capacity > DENSE else None
+
+    def may_be_near(self) -> bool:
+        """Return whether its methods allow sums over near particles."""
+        try:
+            for method in self.methods:
+                near_for(self.spec(method, self.most), LEAST)
+        except ValueError:
+            return False
+        return True
 
     def _present(self, group: str, registry: Registry) -> dict[str, Any]:
         """Take the present name of a target or a guide, and return the options that stand for a former one.
@@ -121,6 +154,17 @@ class Setup:
         return setup, list(problems.values())
 
 
+class CrowdSetup(Setup):
+    """A Setup of a page that shows many particles."""
+
+    most = MOST
+
+
+def room_for(particles: int) -> int:
+    """Return the smallest capacity of at least CAPACITY that holds so many particles, or MOST."""
+    return next((size for size in (CAPACITY, *SIZES) if size >= particles), MOST)
+
+
 def checked(kind: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Return values, checked by the knob or option of their name."""
     for name in given:
@@ -156,6 +200,7 @@ def link_fields(target: str | None = None) -> tuple[link.Field, ...]:
         link.Field("guide"),
         link.Field("optimizer"),
         link.whole_number("draws"),
+        link.Field("near", _near),
         link.whole_number("seed"),
         link.Field("steps", _steps),
         *(link.Field(name, default=knob.default) for name, knob in all_knobs(target).items()),
@@ -165,6 +210,13 @@ def link_fields(target: str | None = None) -> tuple[link.Field, ...]:
         ),
         link.Field("changes", partial(_changes, target), _text_of_changes),
     )
+
+
+def _near(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"near = {short(text)!r}; allowed: {LEAST:g} to {LARGEST:g}.") from None
 
 
 def _steps(text: str) -> int:

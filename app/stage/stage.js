@@ -19,7 +19,7 @@ export function render({model, el}) {
   let queue = [], drawn = null, raf = 0, slowTimer = 0, betweenTimer = 0;
   let hover = -1, lastFrame = 0, seen = true, run = -1, filming = false;
   const recorder = new Recorder();
-  const hook = {frames: 0, seq: null, step: [], count: [], metrics: [], shoot,
+  const hook = {crowd: p => panels[p]?.crowd, frames: 0, seq: null, step: [], count: [], metrics: [], shoot,
     extent: p => cards[p].background.map.extent,
     value: (p, name) => panels[p].metrics[cards[p].readouts.findIndex(out => out.name === name)],
     particles: p => panels[p] ? table(panels[p].rows) : null, arrows: p => table(cards[p].arrows),
@@ -38,7 +38,7 @@ export function render({model, el}) {
     hover: index => { if (index !== hover) repaint(); hover = index; },
     place: (index, to) => {
       cards.forEach(({edit, arrows, background: {scene}}, p) => {
-        if (!edit || !(panels[p]?.count > index)) return;
+        if (!edit || !(panels[p]?.drawn > index)) return;
         for (const rows of [panels[p].rows, arrows]) rows.set(scene.curve ? to.slice(0, 1) : to, ROW * index);
       });
       repaint();
@@ -65,7 +65,11 @@ export function render({model, el}) {
     deck.style.minHeight = "";
     const newKey = JSON.stringify([scene.cards, scene.backgrounds.map(b => [b.extent, b.labels])]);
     [root, slot()].forEach(node => node?.classList.remove("blank"));
-    if (newKey !== key) buildCards();
+    if (newKey !== key) {
+      const shown = panels.length > 0;
+      buildCards();
+      if (shown) line.say({ready: true});  // a frame of this scene may have overtaken it, and a paused run sends no other
+    }
     key = newKey;
     backgrounds = scene.backgrounds.map(b => new Background(b));
     waiting(false);
@@ -190,7 +194,7 @@ export function render({model, el}) {
     else if (moving) betweenTimer ||= setTimeout(() => { betweenTimer = 0; repaint(); }, BETWEEN);
     if (!frame) return;
     drawn = frame;
-    model.send_msg({ack: frame[0]});
+    line.say({ack: frame[0]});
     window.__onframe?.();
   }
 
@@ -223,7 +227,7 @@ export function render({model, el}) {
       model.send_msg({ready: true});  // Jupyter loses what is said while its kernel is busy
     }
     if (drawn && seen && root.clientWidth && !document.hidden && performance.now() - lastFrame > 1000) {
-      model.send_msg({ack: drawn[0]});
+      line.say({ack: drawn[0]});
     }
   }
 
@@ -288,7 +292,10 @@ export function render({model, el}) {
     if (message.fit) return fit();
     if (message.export) return exportStage(message.export, message.page);
     // Bokeh's array type has a constructor of its own, which subarray() cannot use.
-    const frame = new Float32Array(message.buffer, message.byteOffset, message.length);
+    onFrame(new Float32Array(message.buffer, message.byteOffset, message.length));
+  }
+
+  function onFrame(frame) {
     // Two frames in flight often arrive between two paints. Painting both, one after the other,
     // keeps the pipeline full: 60 instead of 40 a second.
     if (frame[2] < model.starting || filming) return passOver(frame);  // of a run before
@@ -313,7 +320,7 @@ export function render({model, el}) {
 
   function passOver(frame) {
     drawn = frame;
-    model.send_msg({ack: frame[0]});
+    line.say({ack: frame[0]});
   }
 
   function showMarks() {
@@ -342,12 +349,14 @@ export function render({model, el}) {
   model.on("marks", showMarks);
   model.on(["status", "alarm"], showTexts);
   model.on("starting", clear);
+  const line = openLine(model, onFrame);
   const darken = () => { showTexts(); showMarks(); layout(); };
   const jupyter = new MutationObserver(darken);
   if (model.embedded) jupyter.observe(document.body, {attributes: true, attributeFilter: ["data-jp-theme-light"]});
   model.on("dark", darken);
   model.on("lecture", () => { darken(); setTimeout(layout, 400); });  // once the bar of the page is gone
   model.on("remove", () => {
+    line.close();
     resizer.disconnect();
     eye.disconnect();
     jupyter.disconnect();

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import param
 from panel.custom import JSComponent
 
+from steinlab.server.channel import Channelled
 from steinlab.server.loop import Unbusy
 from steinlab.server.messages import CheckedMessages, flag, number, one_of, point, whole
 from steinlab.ui.theme import script, variables
@@ -19,12 +19,14 @@ SCRIPTS = (
     "lens.js",
     "background.js",
     "mixture.js",
+    "crowd.js",
     "cards.js",
     "frames.js",
     "film.js",
     "recorder.js",
     "drag.js",
     "input.js",
+    "line.js",
     "stage.js",
 )
 LIGHT, DARK = f".stage {{ {variables('light')} }}", f".stage.dark {{ {variables('dark')} }}"
@@ -64,7 +66,7 @@ class ReadOuts(JSComponent):
     _stylesheets: ClassVar = [CSS]
 
 
-class Stage(Unbusy, CheckedMessages, JSComponent):
+class Stage(Unbusy, Channelled, CheckedMessages, JSComponent):
     """Draw up to three cards side by side, each with its read-outs.
 
     Cards over one background share the scale of their arrows.
@@ -111,6 +113,7 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
         default=False, doc="Part of a longer page: it ignores the keyboard and pauses while it is out of sight."
     )
     dark = param.Boolean(default=False)
+    channel = param.String(doc='Token of a websocket of its own, see `steinlab.server.channel`; "": it has none.')
 
     schemas = (
         {"ack": number},
@@ -127,10 +130,6 @@ class Stage(Unbusy, CheckedMessages, JSComponent):
     def __init__(self, on_message: Callable[[dict], None] | None = None, **params):
         super().__init__(**{"sizing_mode": "stretch_width", **params})
         self.on_message = on_message
-
-    def send(self, frame: np.ndarray) -> None:
-        """Show a frame that `pack` has made."""
-        self._send_msg(frame)
 
     def fit(self) -> None:
         """Make the arrows that are on screen as long as those at the start of a run."""

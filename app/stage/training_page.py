@@ -273,8 +273,18 @@ class TrainingPage:
             "Figure as PNG": lambda: self.stage.export("png"),
             "Figure as SVG": lambda: self.stage.export("svg"),
             "Replay as one page": lambda: self.stage.export("html", training_page(self.stages), self.legend.object),
-            "Film as WebM": lambda: self.stage.export("webm"),
+            "Film as WebM": lambda: self.stage.export("webm", legend=self.legend.object),
         }
+
+    # ---- for a class
+
+    def class_sees(self) -> dict[str, Any]:
+        """Return what a class reads beside the stage: the sentence and the legend."""
+        return {"knobs": [["sentence", self.controls.sentence]], "legend": self.legend.object}
+
+    def refresh_class(self) -> None:
+        """Send the newest frames again."""
+        self.trainings.again()
 
     # ---- drawing
 

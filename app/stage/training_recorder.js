@@ -2,6 +2,7 @@
 // the row of the page, its third the step.
 const MOST = 300, BOUND = 2 ** 22;  // frames of a row; of a number in its unit: three bytes hold each change
 const clockOf = frame => frame[2];
+const momentOf = frame => `step ${clockOf(frame)}`;
 
 class Recorder {
   rows = [];

@@ -11,6 +11,7 @@ import param
 from panel.custom import JSComponent
 
 from stein_core import METHODS
+from steinlab.server.channel import Heard
 from steinlab.server.loop import Unbusy
 from steinlab.server.messages import CheckedMessages, flag, number, one_of, pairs
 from steinlab.stage.stage import OFFER
@@ -18,7 +19,7 @@ from steinlab.ui.colours import looks_of
 from steinlab.ui.theme import script
 
 HERE = Path(__file__).parent
-SCRIPTS = ("svg.js", "draw.js", "background.js", "film.js", "training_recorder.js", "panels.js")
+SCRIPTS = ("svg.js", "draw.js", "background.js", "film.js", "swatches.js", "training_recorder.js", "panels.js")
 SCHEMAS = ({"ready": flag}, {"points": pairs}, {"key": one_of("space", "right", "r")})
 ACK = {"ack": number}
 
@@ -28,7 +29,7 @@ def training_script(*own: Path) -> str:
     return script(*map(HERE.joinpath, SCRIPTS), *own)
 
 
-class TrainingStage(Unbusy, CheckedMessages, JSComponent):
+class TrainingStage(Unbusy, Heard, CheckedMessages, JSComponent):
     """Draw panels, and take what the user does with their points.
 
     A subclass says `scene`, `points`, `nuts`, `schemas` and `_esm`.
@@ -61,6 +62,7 @@ class TrainingStage(Unbusy, CheckedMessages, JSComponent):
 
     def send(self, frame: np.ndarray) -> None:
         """Show a frame."""
+        self.tell(frame)
         self._send_msg(frame)
 
     def export(self, kind: str, page: str = "", legend: str = "") -> None:
@@ -69,7 +71,7 @@ class TrainingStage(Unbusy, CheckedMessages, JSComponent):
         Args:
             kind: "png", "svg", "html" or "webm".
             page: for "html": what `steinlab.stage.replay.training_page` returns.
-            legend: for "html": of `steinlab.ui.legend.legend`.
+            legend: for "html" and "webm": of `steinlab.ui.legend.legend`.
         """
         self._send_msg({"export": kind, "page": page, "legend": legend})
 

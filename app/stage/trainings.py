@@ -54,6 +54,11 @@ class Trainings:
             else:
                 self._add(row, setup)
 
+    def again(self) -> None:
+        """Send the newest frame of each row again."""
+        for streamer in self._streamers:
+            streamer.ready()
+
     def _add(self, row: int, setup):
         streamer = Streamer(self.send, self._gate)
         self._streamers.append(streamer)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stein_core import Frame
+from steinlab.stage.crowd import DRAWN, MANY, density
 
 
 class Panel(NamedTuple):
@@ -36,15 +37,20 @@ class Panel(NamedTuple):
 def pack(panels: Sequence[Panel], run: int = 0) -> np.ndarray:
     """Pack one frame as a float32 vector; element 0 is left for the `Streamer`.
 
+    Of more than `MANY` rows it has the density, see `crowd.density`, and the first `DRAWN` rows.
+
     Args:
         panels: one for each card.
         run: a number that changes with each run, so that the browser fits the scale of the arrows again.
     """
     parts = [[0, len(panels), run]]
     for panel in panels:
-        sizes = len(panel.metrics), len(panel.fixed)
-        head = [len(panel.rows), panel.step, panel.has_scale + 2 * panel.noisy, panel.background, *sizes]
-        parts += [head, panel.metrics, np.ravel(panel.fixed), np.ravel(panel.rows)]
+        crowd, drawn = (), panel.rows
+        if len(drawn) > MANY:
+            crowd, drawn = density(drawn[:, :2]), drawn[:DRAWN]
+        flags = panel.has_scale + 2 * panel.noisy + 4 * bool(len(crowd))
+        head = [len(drawn), panel.step, flags, panel.background, len(panel.metrics), len(panel.fixed)]
+        parts += [head, panel.metrics, np.ravel(panel.fixed), crowd, np.ravel(drawn)]
     return np.concatenate(parts).astype(np.float32)
 
 

@@ -16,6 +16,15 @@ async function copyText(text) {
   }
 }
 
+// The class that this tab leads. A new tab does not lead it.
+const LEADS = "steinlab.leads";
+function keptClass() {
+  try { return sessionStorage.getItem(LEADS) ?? ""; } catch { return ""; }
+}
+function keepClass(text) {
+  try { sessionStorage.setItem(LEADS, text); } catch { /* for this visit only */ }
+}
+
 // What another page takes to show this address within it.
 const frameOf = address => `<iframe src="${address.replaceAll("&", "&amp;")}" title="Stein particle inference, live" ` +
   `style="width: 100%; height: 560px; border: 0"></iframe>`;
@@ -52,6 +61,7 @@ export function render({model}) {
     if (message.copy) copy(message.copy);
     if (message.copy_link) copy(location.origin + location.pathname + message.copy_link);
     if (message.copy_embed) copy(frameOf(location.origin + location.pathname + message.copy_embed));
+    if ("keep_class" in message) keepClass(message.keep_class);
     if (message.cast) channel.postMessage(last = message.cast);
     if (message.link) history[message.push ? "pushState" : "replaceState"](history.state, "", location.pathname + message.link);
   };
@@ -72,5 +82,5 @@ export function render({model}) {
     removeEventListener("keydown", onKey);
     removeEventListener("resize", onResize);
   });
-  model.send_msg({ready: true, narrow: innerWidth < 600, height: innerHeight});
+  model.send_msg({ready: true, narrow: innerWidth < 600, height: innerHeight, base: location.origin + location.pathname, class: keptClass()});
 }

@@ -15,16 +15,17 @@ class Browser(CheckedMessages, JSComponent):
     """Talk to the browser of a page. Invisible.
 
     Args:
-        on_message: gets, on the event loop, {"ready": True, "narrow": bool, "height": pixels} when a browser has
-            (re)connected, {"height": pixels} when its window has changed, {"back": "?a=1"} when the user went back or
-            forward to that address, {"copied": bool} after a copy, and {"key": "p", "left" or "right"} for the keys of
-            the lecture (Escape is "p", too), and {"theme": "light" or "dark"} from the page that it is part of.
+        on_message: gets, on the event loop, {"ready": True, "narrow": bool, "height": pixels, "base": address of the
+            app, "class": what `keep_class` was given} when a browser has (re)connected, {"height": pixels} when its
+            window has changed, {"back": "?a=1"} when the user went back or forward to that address, {"copied": bool}
+            after a copy, {"key": "p", "left" or "right"} for the keys of the lecture (Escape is "p", too), and
+            {"theme": "light" or "dark"} from the page that it is part of.
     """
 
     lecture = param.Boolean(default=False, doc="Arrows, Page Up, Page Down and Escape count too.")
 
     schemas = (
-        {"ready": flag, "narrow": flag, "height": whole},
+        {"ready": flag, "narrow": flag, "height": whole, "base": text, "class": text},
         {"height": whole},
         {"back": text},
         {"copied": flag},
@@ -63,6 +64,10 @@ class Browser(CheckedMessages, JSComponent):
     def cast(self, news: dict) -> None:
         """Tell the other windows of this browser, such as that with the speaker's notes."""
         self._send_msg({"cast": news})
+
+    def keep_class(self, text: str) -> None:
+        """Let this tab remember the class that it leads, also after it was loaded again; "" forgets it."""
+        self._send_msg({"keep_class": text})
 
     def show_link(self, query: str, push: bool = False) -> None:
         """Show a query in the address bar without a reload.

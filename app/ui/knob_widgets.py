@@ -131,7 +131,7 @@ def set_value(made, knob: Knob, value: Any, ends: bool = False) -> None:
     elif ends and knob.choices is None:
         made.param.update(value=value, **_ends(knob))
     elif made.value != value:
-        made.value = value
+        made.value = min(value, made.end) if knob.scale == "integer" else value
 
 
 def _ends(knob: Knob) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Watched:
         self.later = soon(pn.state.curdoc)
         marks = {"guides": "guides", "trails": "trails", **({"draws": "exact draws"} if len(feed.ghosts) else {})}
         self.stage = Stage(on_message=self.on_message, marks=marks, show=dict.fromkeys(marks, True), dark=dark)
-        self.streamer = Streamer(self.stage.send, self.later)
+        self.streamer = Streamer(self.stage.send, self.stage.begin_channel(self.later))
         self.play = pmui.Button(
             label="Pause", icon="pause", variant="contained", width=124, margin=(4, 8), on_click=self.toggle
         )

@@ -202,7 +202,7 @@ class Chart:
         """
         points = [p for p in points if not self.log or p.mean > 0]
         self.shown = sorted(points, key=lambda p: (self.order[p.series], p.shipped))
-        rows = [self._row(p, laws.get((p.series, p.d, p.n), np.nan)) for p in self.shown]
+        rows = [self.row(p, laws.get((p.series, p.d, p.n), np.nan)) for p in self.shown]
         self.points.data = {name: [row[name] for row in rows] for name in POINTS}
         self.lines.data = self._lines([c for c in curves if c.kind != "band"])
         bands = [c for c in curves if c.kind == "band"]
@@ -213,7 +213,7 @@ class Chart:
         drawn = [*chain(*self.lines.data["ys"], *edges["ys"]), *self.published.data["y"]]
         self._fit(self.figure.y_range, [*drawn, *(row[end] for row in rows for end in ("low", "high"))], self.log)
 
-    def _row(self, point: Point, law: float) -> dict[str, object]:
+    def row(self, point: Point, law: float = np.nan) -> dict[str, object]:
         """Return the columns POINTS of one point. law: the exact one there, or NaN."""
         look = self.looks[point.series]
         return {

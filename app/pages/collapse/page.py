@@ -16,9 +16,11 @@ from steinlab.pages.collapse.chart import Chart
 from steinlab.pages.collapse.computing import Computing
 from steinlab.pages.collapse.dials import Dials
 from steinlab.pages.collapse.grid import PRESETS, QUANTITIES, Grid, presets, read_link, shipped, write_link
+from steinlab.pages.collapse.keeper import Keeper
+from steinlab.pages.collapse.kept import replay_of
 from steinlab.pages.collapse.laws import curves_of, laws_of
 from steinlab.pages.collapse.looking import Looking
-from steinlab.pages.collapse.parts import DAMAGED, GREY, HINT, KEYS, MARKS, PRESS, STOPS
+from steinlab.pages.collapse.parts import DAMAGED, HINT, KEYS, PRESS, STOPS, legend_of
 from steinlab.pages.collapse.replay import Replay
 from steinlab.pages.collapse.series import Point, all_series, points_of, table_of
 from steinlab.pages.collapse.settings import Settings
@@ -31,7 +33,7 @@ from steinlab.stage.tour import Tour
 from steinlab.ui.browser import Arrival
 from steinlab.ui.colours import darken
 from steinlab.ui.job_bar import MIDDLE, TEXT
-from steinlab.ui.legend import coloured, legend, legend_pane, sentence_pane
+from steinlab.ui.legend import coloured, legend_pane, sentence_pane
 
 WIDE = {"sizing_mode": "stretch_width"}
 AROUND = 200  # pixels of a lecture around the chart: a caption of two lines and the controls
@@ -44,6 +46,7 @@ class Collapse:
         grid, axis, quantity: what is shown; all of it is in the link.
     """
 
+    key = "collapse"
     presets = STOPS
 
     def __init__(self, shell, query: dict[str, str]):
@@ -60,6 +63,7 @@ class Collapse:
         self.grid, self.axis, self.quantity, problems = read_link(query)
         problems = [*unread, *problems]
         self._make_controls()
+        self.keeper = Keeper()
         self.replay = Replay(shell.frame.dark_theme)
         # Both are there from the start: see app/ui/guard_layout.js.
         self.charts = {log: Chart(log, self._open, shell.frame.dark_theme) for log in (True, False)}
@@ -101,6 +105,7 @@ class Collapse:
                 self.dials.row,
                 rest,
                 Arrival(lambda: self.post({"arrived": True})),
+                self.keeper,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
             )
@@ -207,7 +212,21 @@ class Collapse:
     @property
     def shares(self) -> dict[str, Callable[[], None]]:
         """What the bar offers to share."""
-        return {"Copy as Python": lambda: self.shell.browser.copy(self.grid.to_python())}
+        return {
+            "Copy as Python": lambda: self.shell.browser.copy(self.grid.to_python()),
+            "Replay as one page": lambda: self._keep("html"),
+            "Film as WebM": lambda: self._keep("webm"),
+        }
+
+    def _keep(self, kind: str):
+        """Offer how the curves filled in, as a page or a film."""
+        dark, rows = self.shell.frame.dark_theme, {True: self.shipped.values(), False: self.local.values()}
+        try:
+            page, count = replay_of(self.grid, self.axis, self.quantity, rows, self.curves, dark)
+        except ValueError as error:
+            pn.state.notifications.info(str(error))
+        else:
+            self.keeper.offer(kind, page, count + 1, dark)
 
     def _csv(self) -> io.StringIO:
         """Return the rows that are drawn, as a CSV file."""
@@ -221,8 +240,7 @@ class Collapse:
         self.settings.show(self.grid)
         self.dials.show(self.grid)
         self.looking.show(self.quantity, self.axis)
-        marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
-        self.key.object = legend(*marks, *GREY[QUANTITIES[self.quantity][0]])
+        self.key.object = legend_of(self.quantity)
         shown = presets().get((self.grid, self.axis, self.quantity))
         self.tour.find(PRESETS.index(shown) if shown else -1)
         self.sentence.object = coloured(shown["see"] if shown else "")

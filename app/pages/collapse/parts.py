@@ -1,6 +1,7 @@
 """Texts of page "Variance collapse"."""
 
-from steinlab.pages.collapse.grid import PRESETS
+from steinlab.pages.collapse.grid import PRESETS, QUANTITIES, shipped
+from steinlab.ui.legend import legend
 
 DAMAGED = "The file of the runs computed on this machine was damaged. It was set aside and a new one was started."
 PRESS = "If points are missing, press the button above to compute them."
@@ -22,5 +23,13 @@ GREY = {  # what is grey, by the tab
     "Stein trace": (("dash and dot", "exact draws of any target"),),
     "Near-orthogonality": (),
 }
+
+
+def legend_of(quantity: str) -> str:
+    """Return the legend of a chart of this quantity."""
+    marks = ((swatch, text.format(made=shipped()["made"])) for swatch, text in MARKS)
+    return legend(*marks, *GREY[QUANTITIES[quantity][0]])
+
+
 STOPS = [{**preset, "caption": preset["see"]} for preset in PRESETS]  # of the lecture
 KEYS = "Key **P**: lecture."

@@ -16,6 +16,7 @@ MARKS = {  # column of the table -> colour, for light and dark pages, and the pa
     "SVGD": ("#0072B2", "M0,-6l6,11h-12z"),
     "VI": ("#D55E00", "M0,-6l6,6l-6,6l-6,-6z"),
     "Laplace": ("#009E73", "M-5,-5l10,10M-5,5l10,-10"),
+    "Pathfinder": ("#8A6D00", "M-6,0h12M0,-6v12"),
 }
 X, Y = (2.5, 6.5), (-2.1, 0.5)  # logarithms to base 10 of gradients and errors
 
@@ -45,8 +46,9 @@ def costs() -> str:
     parts.append(
         f'<text transform="translate(16,{HEIGHT / 2}) rotate(-90)" text-anchor="middle">worst mean, in sd</text>'
     )
-    for place, (name, (colour, mark)) in enumerate(MARKS.items()):
-        style = f'fill="none" stroke="{colour}" stroke-width="2.5"' if name == "Laplace" else f'fill="{colour}"'
+    at_legend = LEFT + 6
+    for name, (colour, mark) in MARKS.items():
+        style = f'fill="{colour}"' if mark.endswith("z") else f'fill="none" stroke="{colour}" stroke-width="2.5"'
         for row in rows:
             if row["column"] == name:
                 number = row["numbers"]
@@ -54,10 +56,11 @@ def costs() -> str:
                 said = f"{row['row']}, {name}: {number['gradients']:,.0f} gradients, {number['mean error']:.3f} sd"
                 at = f'transform="translate({x(number["gradients"]):.1f},{y(error):.1f})"'
                 parts.append(f'<path d="{mark}" {style} opacity="0.8" {at}><title>{said}</title></path>')
-        at = LEFT + 6 + 90 * place
         parts.append(
-            f'<path d="{mark}" {style} transform="translate({at},16)"/><text x="{at + 12}" y="21">{name}</text>'
+            f'<path d="{mark}" {style} transform="translate({at_legend},16)"/>'
+            f'<text x="{at_legend + 12}" y="21">{name}</text>'
         )
+        at_legend += 34 + 8.5 * len(name)
     return (
         f"<p>{sentence(rows)}</p><div class=scroll><svg class=costs viewBox='0 0 {WIDTH} {HEIGHT}' role=img "
         f"aria-label='Worst mean against gradients, for each way to draws'>{''.join(parts)}</svg></div>"
@@ -75,5 +78,7 @@ def sentence(rows) -> str:
     return (
         f"On {len(names)} posteriors the default fit takes {smi} gradients (median), the search for its start "
         f"among them, and its worst mean is {median('SMI', 'mean error'):.3f} sd off. Four chains of NUTS take {nuts}, "
-        f"and are {median('NUTS', 'mean error'):.3f} sd off. Each mark is one posterior."
+        f"and are {median('NUTS', 'mean error'):.3f} sd off. Pathfinder of BlackJAX takes "
+        f"{median('Pathfinder', 'gradients'):,.0f}, and is {median('Pathfinder', 'mean error'):.2g} sd off. Each "
+        "mark is one posterior."
     )

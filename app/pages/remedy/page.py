@@ -21,7 +21,7 @@ from steinlab.server.folders import ASSETS
 from steinlab.server.limits import LIMITS
 from steinlab.server.loop import soon
 from steinlab.stage.live_page import KEYS, PRESETS, Live
-from steinlab.stage.session import FIRST_CAPACITY
+from steinlab.stage.programs import FIRST_CAPACITY
 from steinlab.stage.setup import Setup
 from steinlab.ui import link
 from steinlab.ui.colours import darken, looks_of
@@ -31,7 +31,6 @@ OF_THE_ROAD = ("method.particles", "method.step_size")
 LAW_DIMS = tuple(sorted({*np.geomspace(1, 1000, 36).round().astype(int).tolist(), 10, 20, 50, 100}))
 # Of the stage and of the figures, by the number of methods: three cards take the whole width.
 WIDTHS = {1: ("1 1 420px", "2 1 420px"), 2: ("3 1 520px", "2 1 380px"), 3: ("1 1 100%", "1 1 100%")}
-SPEED = 5  # steps per frame at first
 HELP = (
     "A remedy moves the place where SVGD rests, or only the road to it. Share: a variance divided by the exact one. No "
     "direction lies outside the range from *least* to *most*."
@@ -116,29 +115,29 @@ class Remedy(Live):
         "draws": "exact draws",
     }
     drawn = ["attract", "repulse", "draws"]
+    speed = 5
 
     def __init__(self, shell, query: dict[str, str]):
-        of_view, query = link.split(VIEW, query)
-        seen = link.read(VIEW, of_view, Look())
         self.newest: list[Seen] = []
         self.waiting, self.wanted, self.laws, self.exact = False, None, {}, (np.nan, np.nan)
         self.later = soon(pn.state.curdoc)
-        self.view = RemedyView(seen[0].axes, self.on_seen)
+        self.view, query, problems = self.view_of(query)
+        self.view.on_seen = self.on_seen
         self.slots = slots.Slots(lambda methods: self.chosen(methods=methods), shell.frame.dark_theme)
         self.reach, self.road = Reach(shell.frame.dark_theme), Road(shell.frame.dark_theme)
-        super().__init__(shell, query, self.view, seen[1].values())
+        super().__init__(shell, query, self.view, problems)
         select = {"size": "small", "width": 130, "margin": (6, 8)}
         self.axes = [pmui.Select(label=label, **select) for label in ("Across", "Up")]
         for axis in self.axes:
             axis.param.watch(self.on_axes, "value")
         across = pmui.Row(*self.axes, margin=0)
-        self.transport.speed.value = SPEED
+        self.transport.speed.value = self.speed
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 10))
         self.sidebar = self.arranged()
         figures = [pn.pane.Bokeh(one.figure, sizing_mode="stretch_width") for one in (self.reach, self.road)]
         text = {"variant": "body2", "sizing_mode": "stretch_width", "margin": (4, 10)}
         column = {"margin": (4, 4)}
-        self.left = pmui.Column(self.stage, self.transport.row, self.read_outs, min_width=340, **column)
+        self.left = pmui.Column(self.stage, self.transport.row, self.read_outs, self.law.text, min_width=340, **column)
         self.right = pmui.FlexBox(
             *(pmui.Column(each, min_width=330, styles={"flex": "1 1 330px"}) for each in figures), **column
         )
@@ -184,7 +183,14 @@ class Remedy(Live):
 
     # ---- what the shell and the base ask
 
-    def unfit(self, setup: Setup) -> str:
+    @classmethod
+    def view_of(cls, query: dict[str, str]) -> tuple[RemedyView, dict[str, str], list[str]]:
+        of_view, rest = link.split(VIEW, query)
+        seen, problems = link.read(VIEW, of_view, Look())
+        return RemedyView(seen.axes), rest, [*problems.values()]
+
+    @classmethod
+    def unfit(cls, setup: Setup) -> str:
         return slots.unfit(setup.methods)
 
     def open(self, query: dict[str, str]):

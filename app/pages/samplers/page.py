@@ -37,7 +37,6 @@ TRAINING = (
     "method.decay_every",
 )
 UNREAD = ("guide.width", "init.spread", "init.shift")  # a network has no such start
-SPEED = 20  # steps per frame at first
 HELP = (
     "Each dot is the centre μ(z) of one noise draw z. Its ellipse has the sampler's standard deviation σ, which is not "
     "the posterior's. The two arrows sum to the witness function of the discrepancy: one comes from the target's "
@@ -70,6 +69,7 @@ class Samplers(Live):
         "draws": "exact draws",
     }
     drawn = ["guides", "curve", "draws"]
+    speed = 20
 
     def __init__(self, shell, query: dict[str, str]):
         self.methods = pmui.MultiChoice(
@@ -108,6 +108,7 @@ class Samplers(Live):
                 *self.top(),
                 pn.FlexBox(live, figures, sizing_mode="stretch_width", align_items="flex-start", gap="12px"),
                 self.read_outs,
+                self.law.text,
                 *foot,
                 sizing_mode="stretch_width",
                 margin=(4, 12),
@@ -132,9 +133,10 @@ class Samplers(Live):
         kernel = group("Kernel", *(knobs[name] for name in REPULSION))
         folds = [choices.of_start, choices.of_rest]
         self.sidebar = [choices.posterior, choices.methods, training, choices.of_optimizer, kernel, *folds]
-        self.transport.speed.value = SPEED
+        self.transport.speed.value = self.speed
 
-    def unfit(self, setup: Setup) -> str:
+    @classmethod
+    def unfit(cls, setup: Setup) -> str:
         """Say which method of a link is not on this page."""
         known = offered()
         strangers = [METHODS[name].label for name in setup.methods if name not in known.values()]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
+from panel.io import unlocked
 
 from stein_core import METHODS
 from stein_core.targets.wave import dim_of
@@ -106,7 +107,8 @@ class Widths:
             lines["ys"].append([mean for mean, _ in known.values()]),
             lines["colour"].append(GREY),
         )
-        self.lines.data, self.dots.data = lines, dots
+        with unlocked():  # after what Panel has still to write: the figure may be among it
+            self.lines.data, self.dots.data = lines, dots
 
 
 @lru_cache(maxsize=2)

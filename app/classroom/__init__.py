@@ -1,0 +1,1 @@
+"""A class: one lecturer's stage on every phone, and what the class answers."""
