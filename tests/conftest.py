@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import jax
 import pytest
+import quick
 from bokeh.server import session as sessions
 from bokeh.server.contexts import ApplicationContext
 from checks import COMPILE, TRACE, lazy
@@ -23,6 +24,7 @@ BROWSER = "tests/browser/"
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(19)  # the first process has the browser tests: a page that plays costs most while a test waits for it
 
+quick.compile_quickly()
 single_thread_lapack()
 if not os.environ.get("STEINLAB_CACHE"):  # for all processes of this run; the user's own folder is left alone
     _folder = tempfile.TemporaryDirectory(prefix="steinlab-tests-")
@@ -49,6 +51,16 @@ def pytest_xdist_make_scheduler(config, log):
     return Modules(config, log)
 
 
+def forget_all():
+    """Forget every compiled program."""
+    lazy.cache_clear()
+    steppers._steppers.clear()
+    batches._compiled.cache_clear()
+    outputs._drawer.cache_clear()
+    jax.clear_caches()
+    gc.collect()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
     """Each module starts without what the last one has registered. Programs are kept for the next modules, as long as
@@ -60,13 +72,19 @@ def forget_programs():
     for registry, before in zip(registries, entries, strict=True):
         registry._entries = before
     lazy.cache_clear()
-    if maps_used() < 0.4:
-        return
-    steppers._steppers.clear()
-    batches._compiled.cache_clear()
-    outputs._drawer.cache_clear()
-    jax.clear_caches()
-    gc.collect()
+    if maps_used() >= 0.4:
+        forget_all()
+
+
+@pytest.fixture
+def optimized():
+    """Programs that a test compiles are those of users, see `quick`: where last digits, memory or speed count."""
+    if quick.ASKED:
+        yield
+    else:
+        forget_all()  # another test may have compiled the same program quickly
+        with quick.optimized():
+            yield
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from checks import PATIENCE
 from stein_core import TARGETS
 from stein_core.contract.known import Start
 from stein_core.contract.target import Target
+from steinlab.stage.scene import SideBySide
 from steinlab.stage.session import Session
-from steinlab.stage.setup import Setup
+from steinlab.stage.setup import CAPACITY, CrowdSetup, Setup
 
 SMALL = {"target": "gaussian", "methods": ("svgd",)}
 
@@ -38,9 +39,10 @@ class Screen:
 class Desk:
     """A session with what it told."""
 
-    def __init__(self, **fields):
+    def __init__(self, most=CAPACITY, view=SideBySide(), **fields):
         self.screen, self.news = Screen(), {}
-        self.session = Session(Setup(**{**SMALL, **fields}), self.screen, self.news.update)
+        setup = (CrowdSetup if most > CAPACITY else Setup)(**{**SMALL, **fields})
+        self.session = Session(setup, self.screen, self.news.update, view, most=most)
         self.session.wake()
 
     def until(self, happened, seconds=PATIENCE):
@@ -61,8 +63,8 @@ class Desk:
 def desk():
     desks = []
 
-    def made(**fields):
-        desks.append(Desk(**fields))
+    def made(*about, **fields):
+        desks.append(Desk(*about, **fields))
         return desks[-1]
 
     yield made

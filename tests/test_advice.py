@@ -99,8 +99,13 @@ def test_the_line_below_a_stage_speaks_of_what_is_on_screen():
     there.clear()
     line.turn({"method.particles": 50})
     assert there.wait(60) and "50 points in 50 dimensions keep 8 %" in said[-1]
+    line.rest({"svgd": 1200, "smi": None})
+    assert line.text.object == f"{line.laws} SVGD is at rest since step 1,200." and "keep 8 %" in line.laws
     there.clear()
+    line.rest({})
     line.show(Setup("banana", ("svgd",)))
     assert there.wait(60) and said[-1] == "" and not line.text.visible
+    line.rest({"svgd": 500})
+    assert line.text.object == "SVGD is at rest since step 500." and line.text.visible
     assert sentences({"svgd": 50, "annealed": 50}, {"method.particles": 20}).count("keep 6 %") == 2
     assert METHODS["annealed"].label in sentences({"annealed": 50}, {"method.particles": 20})

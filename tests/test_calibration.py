@@ -12,8 +12,8 @@ from scipy.stats import kstest, norm
 from test_cli import run  # noqa: F401  (a fixture)
 
 from stein_core.cli.bench_calibrate import false_alarms
-from stein_core.posterior.calibration import calibrate
-from stein_core.posterior.many import DRAWS, laplace
+from stein_core.posterior.calibration import Calibration, calibrate
+from stein_core.posterior.many import DRAWS, laplace, of_posterior
 from stein_core.posterior.ranks import band, curve, named, places
 from stein_core.posterior.simulating import Simulator
 from stein_core.targets.posteriors import MODELS
@@ -71,6 +71,14 @@ def test_exact_draws_of_a_model_are_blamed_as_rarely_as_the_band_says():
     assert 0 < false_alarms(300, 100, seed=1) <= 30
 
 
+def test_arviz_gets_the_places_of_the_truths():
+    ranks = np.stack([ranks_of(1.0, 0.0), ranks_of(0.5, 0.0)], axis=1)
+    shown = Calibration("svgd", ("right", "narrow"), ranks, 99, 0, 1.0).to_arviz()
+    u = {name: np.asarray(shown["prior_sbc"][name]) for name in ("right", "narrow")}
+    assert u["right"].shape == (1, 400) and kstest(u["right"][0], "uniform").pvalue > 0.01
+    assert kstest(u["narrow"][0], "uniform").pvalue < 1e-6  # many truths lie outside
+
+
 def test_places_of_uniform_ranks_are_uniform():
     u = places(np.random.default_rng(0).integers(0, 21, 4000), 20)
     assert kstest(u, "uniform").pvalue > 0.01 and 0 < u.min() and u.max() < 1
@@ -102,6 +110,34 @@ def test_laplace_is_exact_on_a_linear_model_and_its_ranks_are_those_of_the_close
     means, covariance = np.stack([exact(one)[0] for one in y]), exact(y[0])[1]
     shares = norm.cdf((truths - means) / np.sqrt(np.diag(covariance)))
     assert np.abs(found.ranks / DRAWS - shares).max() < 0.2  # 4 sds of a share of 100 draws
+
+
+def test_around_a_posterior_truths_are_its_draws_and_fits_take_both_data():
+    y = X @ [1.5, -2.0] + 0.5 * np.random.default_rng(3).normal(size=len(X))
+    with jax.enable_x64():
+        made = Simulator(linear, (jnp.asarray(X),), {"y": jnp.asarray(y)}, joint=True)
+        thetas = of_posterior(made, made.starts(0, 8), 0, 500)
+        truths, data = made.simulate(1, 500, thetas)
+    mean, covariance = exact(y)
+    assert np.abs(thetas.mean(axis=0) - mean).max() < 0.3 * np.sqrt(covariance.diagonal().min())
+    assert np.cov(thetas.T) == pytest.approx(covariance, rel=0.35, abs=0.2 * covariance.diagonal().min())
+    assert truths == pytest.approx(thetas) and np.std(data[0] - thetas @ X.T) == pytest.approx(0.5, rel=0.05)
+    at = np.array([[0.0, 0.0], [1.2, -1.0], [1.6, -2.1]])
+    with jax.enable_x64():
+        found = [float(made.density((jnp.asarray(theta), [jnp.asarray(data[0][0])]))) for theta in at]
+    right = norm.logpdf(at, 0, 1).sum(axis=1)  # prior, given data and simulated data of N(x theta, 0.25)
+    right += norm.logpdf(np.r_[y, data[0][0]], at @ np.r_[X, X].T, 0.5).sum(axis=1)
+    assert np.diff(found) == pytest.approx(np.diff(right), rel=1e-6)
+
+
+@pytest.mark.long
+def test_around_a_posterior_laplace_is_exact_on_a_linear_model():
+    y = X @ [1.5, -2.0] + 0.5 * np.random.default_rng(3).normal(size=len(X))
+    made = calibrate(linear, X, y=y, method="laplace", n=200, around="posterior", progress=False)
+    assert made.ok and "200 data sets around the posterior" in made.verdict
+    assert all(kstest(places(column, made.most), "uniform").pvalue > 0.01 for column in made.ranks.T)
+    with pytest.raises(ValueError, match="around 'postrior'.*posterior"):
+        calibrate(linear, X, y=y, around="postrior", progress=False)
 
 
 def test_a_mode_is_found_for_every_data_set_also_for_those_with_a_far_truth():
@@ -169,6 +205,25 @@ def test_a_run_goes_on_where_it_was_ended(tmp_path):
     with pytest.raises(ValueError, match="is of another call"):
         calibrate(linear, X, seed=1, progress=False, **usual)
     assert found.to_csv().splitlines()[0] == "slopes[0],slopes[1]" and len(found.to_csv().splitlines()) == 71
+
+
+@pytest.mark.long
+def test_workers_of_dask_give_the_ranks_of_one_process(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+    def model(x, y=None):  # of a function, so that it travels to workers that cannot import this file
+        slopes = numpyro.sample("slopes", dist.Normal(0, 1).expand([2]).to_event(1))
+        numpyro.sample("y", dist.Normal(x @ slopes, 0.5), obs=y)
+
+    settings = {"y": np.zeros(12), "method": "laplace", "n": 60, "progress": False}
+    here, told = calibrate(model, X, **settings), []
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client, client.get_executor(pure=False) as executor:
+        settings |= {"progress": lambda done, total: told.append(done), "store": tmp_path / "ranks.npz"}
+        there = calibrate(model, X, executor=executor, **settings)
+    assert (here.ranks == there.ranks).all() and sorted(told) == told and told[-1] == 60
+    del told[:]
+    assert (calibrate(model, X, **settings).ranks == here.ranks).all() and told == []  # nothing is left to do
 
 
 def test_a_fit_that_is_not_finite_is_counted(tmp_path):

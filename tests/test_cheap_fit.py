@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from stein_core import Recipe, Spec, diagnose, fit
+from stein_core import Recipe, Spec, diagnose, fit, from_density
 from stein_core.contract.known import Start
 from stein_core.contract.target import Target
 from stein_core.posterior.lean import LeanStepper
@@ -130,3 +130,51 @@ def test_a_center_far_below_the_mass_says_nothing_of_a_proper_posterior():
 def test_a_fit_without_steps_is_refused():
     with pytest.raises(ValueError, match="steps = 0"):
         fit("gaussian", steps=0)
+
+
+@pytest.mark.long
+def test_ten_thousand_coordinates_are_fitted_with_the_scale_of_each(optimized):
+    """y_i ~ N(theta_i, sd_i) with theta_i ~ N(0, 1): the posterior is normal, coordinate by coordinate."""
+    rng = np.random.default_rng(0)
+    sd = rng.uniform(0.3, 2.0, 10_000)
+    y = rng.normal(size=10_000) + sd * rng.normal(size=10_000)
+
+    def means(y, sd):
+        theta = numpyro.sample("theta", dist.Normal(0, 1).expand([10_000]).to_event(1))
+        numpyro.sample("y", dist.Normal(theta, sd), obs=y)
+
+    with pytest.warns(UserWarning, match="curvature of each coordinate alone"):
+        made = fit(means, y, sd, progress=False)
+    variance = 1 / (1 + 1 / sd**2)
+    assert np.abs((made.draws.mean(axis=0) - variance * y / sd**2) / np.sqrt(variance)).max() < 0.1
+    ratio = made.draws.std(axis=0) / np.sqrt(variance)
+    assert 0.93 < ratio.min() and ratio.max() < 1.07  # 4,000 draws: 1.1 % of noise, and the largest of 10,000
+    assert made.gradients < 30_000 and "Guides see no correlations" in made.note
+
+
+@pytest.mark.long
+def test_correlations_that_guides_of_many_coordinates_cannot_have_are_found(optimized):
+    def walk(x):
+        return -0.5 * (x[0] ** 2 + jnp.sum((x[1:] - 0.9 * x[:-1]) ** 2) / 0.19)
+
+    target = from_density(walk, np.zeros(2500))
+    assert target.start.root is None and target.start.scale[5:-5] == pytest.approx(0.19**0.5 / 1.81**0.5, rel=0.25)
+    report = diagnose(fit(target, progress=False))
+    assert report.ok is False and report.verdict.startswith("Too narrow along")
+    with pytest.raises(ValueError, match="coordinates = 'whitened' needs a covariance, and the target has 2500"):
+        fit(target, coordinates="whitened", progress=False)
+
+
+@pytest.mark.long
+def test_many_groups_of_a_funnel_get_a_verdict(optimized):
+    """Centred groups of unknown width, in more coordinates than a covariance is made of."""
+    y = np.random.default_rng(0).normal(size=2100)
+
+    def groups(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+        theta = numpyro.sample("theta", dist.Normal(0, tau).expand([2100]).to_event(1))
+        numpyro.sample("y", dist.Normal(theta, 1.0), obs=y)
+
+    with pytest.warns(UserWarning, match="2,101 coordinates"):
+        report = diagnose(fit(groups, y, progress=False, steps=100))
+    assert report.ok is not True and report.verdict

@@ -407,10 +407,19 @@ def test_the_data_of_a_target_are_kept_in_each_precision():
 def test_more_coordinates_than_a_covariance_is_made_of_get_a_sentence():
     wide = target_of(Spec("gaussian", 2, "vi"))
     wide = replace(wide, start=Start(np.zeros(10_000), np.ones(10_000)), coordinates=("x",) * 10_000, truth=Truth())
-    with pytest.raises(ValueError, match="10000 coordinates.*at most 2000, or coordinates = 'raw'"):
-        fit(wide, method="vi", progress=False)
-    with pytest.raises(ValueError, match="10000 coordinates; allowed: at most 2000"):
-        from_density(lambda x: -x @ x, np.zeros(10_000))
+    with pytest.raises(ValueError, match="10000 coordinates. Allowed: 'scaled' or 'raw' above 2000"):
+        fit(wide, method="vi", coordinates="whitened", progress=False)
+    found = from_density(lambda x: -x @ x, np.ones(10_000)).start
+    assert found.center == pytest.approx(0, abs=1e-4) and found.scale == pytest.approx(0.5**0.5)
+    assert found.root is None and "10,000 coordinates" in found.note
+
+
+def test_few_independent_draws_of_many_coordinates_are_no_fault_of_theirs():
+    x = np.random.default_rng(0).normal(size=(600, 700))
+    report = diagnose(x, scores=-x)
+    assert report.findings["spread"].wrong is None and report.findings["shape"].wrong is False
+    assert report.ok is None and "spread" in report.verdict
+    assert diagnose(x, scores=-x, particles=True).findings["spread"].wrong is True
 
 
 @pytest.mark.rare

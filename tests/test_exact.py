@@ -318,7 +318,7 @@ def test_the_median_found_by_counting_is_the_median(n, counts, power, diagonal, 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_the_influence_of_many_sources_is_the_sum_of_their_influences(kernel):
     """Of more than 512 some are taken at a time."""
-    problem = SimpleNamespace(kernel=jnp.float32(KERNELS.index(kernel)))
+    problem = SimpleNamespace(kernel=jnp.float32(KERNELS.index(kernel)), mesh=None)
     rng = np.random.default_rng(0)
     x, g, y = (np.float32(rng.normal(size=(n, 3))) for n in (600, 600, 9))
     weights = np.float32(rng.dirichlet(np.ones(600)))

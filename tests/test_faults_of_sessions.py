@@ -21,7 +21,7 @@ from steinlab.lesson.chart import control
 from steinlab.pages.collapse.page import Collapse
 from steinlab.server import jobs
 from steinlab.server.errors import note
-from steinlab.stage import session
+from steinlab.stage.programs import FIRST_CAPACITY
 
 
 def test_a_score_that_is_no_number_is_told_with_its_step_and_after_reset_the_session_goes_on(cliff, desk):
@@ -89,7 +89,7 @@ def test_what_we_refuse_is_a_line_of_the_log_and_what_others_raise_has_its_trace
 
 
 def test_what_does_not_fit_is_refused_while_the_picture_stays(desk, monkeypatch):
-    room = 2 * bytes_needed(Spec("gaussian", 3, "svgd", capacity=session.FIRST_CAPACITY))
+    room = 2 * bytes_needed(Spec("gaussian", 3, "svgd", capacity=FIRST_CAPACITY))
     monkeypatch.setenv("STEINLAB_MEMORY_GB", f"{room / 1e9}")
     refused = "Take fewer particles, draws or dimensions."
     d = desk(dim=3)

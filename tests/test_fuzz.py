@@ -20,7 +20,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from stein_core import GUIDES, KERNELS, METHODS, OPTIMIZERS, TARGETS, Fit, Frame, Recipe, Spec, diagnose, target_of
 from stein_core.cli import (
     bench_calibrate,
+    bench_device,
     bench_posteriors,
+    bench_rest,
     calibrate,
     commands,
     main as cli,
@@ -275,19 +277,26 @@ def shell(folder, monkeypatch):
     monkeypatch.setattr(posterior, "nuts", lambda *what: theta[None])
     monkeypatch.setattr(bench_posteriors, "rows_of", lambda *what: [])
     monkeypatch.setattr(bench_calibrate, "false_alarms", lambda *what: 0)
+    monkeypatch.setattr(bench_rest, "tried", lambda *what: [])
+    monkeypatch.setattr(bench_device, "matmul_rate", lambda: 1e9)
+    monkeypatch.setattr(bench_device, "measured", lambda *what: {"left_out": "not here"})
     calibrated = Calibration("smi", ("mean",), np.arange(20)[:, None], 20, 0, 0.0)
     monkeypatch.setattr(calibrate, "calibrate", lambda *what, **how: calibrated)
+    monkeypatch.setattr(calibrate, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(tables, "run_cells", lambda cells, store, *how: store.rows(["key"]))
     monkeypatch.setattr(tables, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(cli.os, "execv", lambda *command: sys.exit(0))  # `serve` would replace this process
-    monkeypatch.setattr(cli, "compile", lambda spec: None)
-    monkeypatch.setattr(cli, "stream", lambda recipe, steps, every: [FRAME])
+    monkeypatch.setattr("stein_core.cli.serve.Servers.run", lambda servers: 0)  # nor would several servers end
+    monkeypatch.setattr(cli, "compile", lambda spec, **how: None)
+    monkeypatch.setattr(cli, "stream", lambda recipe, steps, every, **how: [FRAME])
     monkeypatch.setattr(commands, "run_sweep", lambda recipes, store, *how: store.rows(["key"] * min(len(recipes), 3)))
     monkeypatch.setattr(commands, "executor_of", lambda options: contextlib.nullcontext())
     monkeypatch.setattr(
         recordings, "run_nuts", lambda *what, **how: np.random.default_rng(0).normal(size=(2, 20, len(what[3])))
     )
     monkeypatch.setattr(recordings, "record", lambda recipe, steps, report: Recording(recipe, [SHOT], None))
+    monkeypatch.setattr("steinlab.site.build.build", lambda *what, **how: 0)
+    monkeypatch.setattr("steinlab.site.record.record", lambda *what, **how: (0, ""))
     monkeypatch.setattr(cli, "end_with", lambda parent: None)  # it would end this process
     monkeypatch.setattr(sys, "stdin", io.StringIO("[{}]"))
     monkeypatch.setattr(cli, "single_thread_lapack", lambda: None)  # it reads /proc/self/maps

@@ -29,6 +29,7 @@ ROOMS = [
     "stage",
     "watching",
     "lesson",
+    "classroom",
     "pages",
     "site",
 ]  # from the ground up; then the files of app itself

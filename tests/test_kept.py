@@ -19,7 +19,8 @@ from steinlab.pages.samplers.page import Samplers
 from steinlab.pages.wave.setup import STEPS, WaveSetup
 from steinlab.pages.wave.trained import SHIPPED, extra, seen_before
 from steinlab.stage import kept
-from steinlab.stage.session import Session, capacity_of
+from steinlab.stage.programs import capacity_of
+from steinlab.stage.session import Session
 
 WANTED = list({one.key: one for one in keep.wanted()}.values())
 PAGES = [one for one in WANTED if one.steps]

@@ -75,7 +75,13 @@ def rest(method, knobs):
     return found[-1], found[-2]
 
 
-@pytest.mark.parametrize("method", [name for name in WITH_LAW if name != "langevin"])
+SLOW = {"wgd": "rare", "two_kernels": "rare", "newton": "rare"}  # a minute or more of two cores
+
+
+@pytest.mark.parametrize("method", [
+    pytest.param(name, marks=getattr(pytest.mark, SLOW[name]) if name in SLOW else ()) for name in WITH_LAW
+    if name != "langevin"
+])  # fmt: skip
 def test_a_law_takes_every_knob_that_moves_the_rest(method):
     law = METHODS[method].facts.law
     held = 0

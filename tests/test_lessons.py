@@ -140,6 +140,7 @@ def test_lessons_one_to_four_say_why_the_variance_collapses():
         assert sentence in said, sentence
 
 
+@pytest.mark.rare
 def test_the_largest_alpha_at_which_two_guides_stay_is_the_one_that_is_said():
     lesson = "".join(cell.source for cell in lessons()["08"].cells if not cell.code)
     corrections, presets = "".join(c.holds for c in CORRECTIONS), "".join(p["text"] for p in PRESETS["location"])
@@ -163,7 +164,7 @@ def test_the_largest_alpha_at_which_two_guides_stay_is_the_one_that_is_said():
         for path in NOTEBOOKS
     ],
 )
-def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch):
+def test_a_notebook_runs_from_its_top_to_its_end(path, monkeypatch, optimized):
     monkeypatch.setenv("STEINLAB_FAST", "1")
     namespace, shown, names = {"__name__": "__main__"}, 0, [list(registry) for registry in REGISTRIES]
     for cell in read_lesson(path).cells:

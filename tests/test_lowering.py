@@ -10,7 +10,7 @@ from stein_core import METHODS, Recipe, Spec, from_rows
 from stein_core.contract.known import Start
 from stein_core.contract.spec import data_of
 from stein_core.runs.runner import Stepper
-from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of
+from stein_core.sweep.batches import _compiled, arguments_of, entries_of, program_of
 from stein_core.sweep.stop import Stop
 
 PLATFORMS = ("cuda", "tpu")
@@ -59,8 +59,8 @@ def test_a_target_of_rows_lowers():
 def test_a_batch_lowers_as_one_program(method):
     spec, stop = Spec("gaussian", 3, method, draws=2, capacity=8), Stop()
     recipes = [Recipe(spec, {"method.particles": 6}, seed) for seed in range(4)]
-    start, advance, _ = _compiled(program_of(recipes[0], stop), _entries(spec), len(recipes))
-    seeds, knobs, d, limits, data = _arguments(recipes, stop)
+    start, advance, _ = _compiled(program_of(recipes[0], stop), entries_of(spec), len(recipes))
+    seeds, knobs, d, limits, data = arguments_of(recipes, stop)
     runs = jax.eval_shape(start, seeds, knobs, d, data)
     text = advance.trace(runs, knobs, d, *limits, data, np.int32(1)).lower(lowering_platforms=PLATFORMS).as_text()
     assert "stablehlo.while" in text and "tensor<4x" in text  # four runs side by side

@@ -82,6 +82,7 @@ def test_every_link_opens_a_page(key, said, tmp_path):
     @settings(CASES, max_examples=-(-CASES.max_examples // 4))  # a page takes long to build
     @given(QUERIES | VIEWS)
     @example({"cell": "9" * 5000})
+    @example({"lesson": "\U0006e470" * 300, "cell": "\U0006e470" * 300})  # each is ten characters when it is escaped
     def try_it(query):
         with guarded(tmp_path):
             assert isinstance(link_of(query), str)

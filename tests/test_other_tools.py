@@ -20,7 +20,7 @@ from stein_core import diagnose, from_numpyro, from_pymc, from_stan
 from stein_core.base.arviz_api import from_groups
 from stein_core.base.samples import width_ratios
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("optimized")]  # some tools take many small steps
 X, Y = X.copy(), Y.copy()  # JAX 0.10 remembers the precision in which it met an array: other modules keep theirs
 README = (Path(__file__).parents[1] / "stein_core/README.md").read_text()
 LINES = re.search(r"```python\n(diagnose\(mcmc.*?)```", README, re.DOTALL).group(1).splitlines()
@@ -78,6 +78,7 @@ def test_draws_of_svi(target, mcmc, kind, right):
     assert right or "Too narrow" in report.verdict
 
 
+@pytest.mark.rare
 def test_draws_of_steinvi(target, mcmc):
     guide = AutoNormal(ours)
     stein = SteinVI(ours, guide, numpyro.optim.Adagrad(0.5), RBFKernel(), num_stein_particles=20, num_elbo_particles=10)

@@ -114,7 +114,7 @@ def test_preparing_compiles_every_stop_and_says_what_failed(monkeypatch):
     assert job.state == "done" and job.done == 3 and len(told) >= 3
     assert len(job.failed) == 1 and "1-D wave 1" in job.failed[0] and "no such program" in job.failed[0]
     setup = PAGES["particles"].build
-    from steinlab.stage.session import capacity_of
+    from steinlab.stage.programs import capacity_of
     from steinlab.stage.setup import Setup
 
     made = Setup.from_query(specs.query, setup.plain)[0]

@@ -60,6 +60,7 @@ def chosen(page, name, content):
         page.file._handle_msg(message)
 
 
+@pytest.mark.long
 def test_the_later_of_two_uploads_is_the_one_that_is_shown_by_its_name(page):
     theta = np.random.default_rng(0).normal(size=(500, 2))
     chosen(page, "good.npz", npz(draws=theta, scores=-theta))
@@ -107,6 +108,7 @@ def test_uploaded_draws_with_scores_get_a_verdict_and_a_bad_file_a_sentence(page
     assert page.file.accept == ".npz,.csv,.nc"
 
 
+@pytest.mark.long
 def test_stein_weights_are_measured_beside_what_is_shown(page):
     theta = np.random.default_rng(0).normal(size=(300, 2))
     page.upload(npz(draws=0.6 * theta, scores=-0.6 * theta))
@@ -179,6 +181,7 @@ def test_a_fit_is_shown_and_a_change_that_is_right_takes_its_place(page, monkeyp
     )
 
 
+@pytest.mark.long
 def test_a_calibration_is_drawn_in_the_theme_beside_what_is_shown(page):
     page.way.value = "few"
     page.calibrate(50)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from test_cli import run  # noqa: F401  (a fixture)
 
+from steinlab.pages.collapse.grid import Grid, shipped
+from steinlab.pages.collapse.series import points_of
 from steinlab.pages.wave.session import WaveSession
 from steinlab.pages.wave.setup import WaveSetup
 from steinlab.site import film, record as of_app
@@ -69,9 +71,59 @@ def test_a_replay_holds_the_frames_of_the_run(run, tmp_path, methods):  # noqa: 
     assert background["contours"] and background["usual"] > 0
 
 
+@pytest.mark.parametrize("link, titles, label, first", [
+    ("page=location&axis=variance", ["SMI: locations", "SMI: scales", "SVGD: locations"], "variance of θ₂", [0, 1, 2]),
+    ("page=samplers&method.particles=5&ui=min", ["KSIVI"], "θ₂", [0, 20, 40]),
+    ("page=remedy&axes=3,4&methods=svgd,blocks&dim=5", ["SVGD", "Block SVGD"], "θ₄", [0, 5, 10]),
+])  # fmt: skip
+def test_every_page_on_which_particles_move_is_recorded_as_it_shows_them(run, tmp_path, link, titles, label, first):  # noqa: F811
+    out = tmp_path / "run.html"
+    code, _, err = run("record", link, "--out", out, "--steps", 2 * first[1])
+    replay = kept(out)
+    found, scene = decoded(replay), replay["scene"]
+    assert code == 0 and not err and [frame[4] for frame in found] == first
+    assert [card["title"] for card in scene["cards"]] == titles
+    head = [own for own, _ in parts_of(found[-1])][min(1, len(titles) - 1)]
+    assert scene["backgrounds"][int(head[3])]["labels"][1] == label
+    assert set(replay["show"]) == set(replay["marks"]) and any(replay["show"].values())
+
+
+def test_a_sweep_fills_in_run_by_run(run, tmp_path):  # noqa: F811
+    out = tmp_path / "run.html"
+    code, said, err = run("record", "page=collapse&theme=dark", "--out", out)
+    replay = kept(out)
+    assert code == 0 and not err and replay["dark"] and out.stat().st_size < 400e3
+    cells, names = replay["cells"], [one["name"] for one in replay["scene"]["names"]]
+    assert names == ["SVGD", "Annealed SVGD", "VI", "SMI"] and len(cells) == 120
+    points = points_of(shipped_rows(), "sample_variance", "dim", True)
+    newest = {cell[0]: cell for cell in cells}
+    assert len(newest) == len(points) == 40
+    wanted = sorted((round(point.mean, 4), round(point.low, 4)) for point in points)
+    np.testing.assert_allclose(sorted((cell[3], cell[4]) for cell in newest.values()), wanted, rtol=2e-3, atol=1e-4)
+    first = cells[0]  # one seed has no error bar
+    assert first[3] == first[4] == first[5] and any(cell[4] < cell[5] for cell in cells)
+    lawful = {one["name"] for one, at in zip(replay["scene"]["names"], replay["scene"]["series"]) if not at["joins"]}
+    assert "SVGD" in lawful and "SMI" not in lawful and "exact law" in replay["legend"]
+
+
+def shipped_rows() -> list[dict]:
+    """What ships of the plain grid of page "Variance collapse"."""
+    return [row for key, row in shipped()["rows"].items() if key in Grid().recipes()]
+
+
 @pytest.mark.long
-def test_a_replay_of_300_frames_and_50_particles_is_small(run, tmp_path):  # noqa: F811
-    code, _, _ = run("record", "target=banana&methods=svgd&method.particles=50", "--out", tmp_path / "run.html")
+def test_a_sweep_computes_what_nobody_has_computed(run, tmp_path):  # noqa: F811
+    link, out = "page=collapse&methods=svgd&dims=2,3&particles=3&seeds=1&kernels=imq", tmp_path / "run.html"
+    code, _, err = run("record", link, "--out", out)
+    cells = kept(out)["cells"]
+    assert code == 0 and not err and len(cells) == 2 and [cell[6] for cell in cells] == [1, 1]  # full: computed here
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["banana", "ring", "funnel", "gaussian&dim=50"])
+def test_a_replay_of_300_frames_and_50_particles_is_small(run, tmp_path, target):  # noqa: F811
+    link = f"target={target}&methods=svgd&method.particles=50"
+    code, _, _ = run("record", link, "--out", tmp_path / "run.html")
     assert code == 0 and kept(tmp_path / "run.html")["count"] == 301
     assert (tmp_path / "run.html").stat().st_size < 400e3
 
@@ -96,10 +148,19 @@ def test_the_look_is_that_of_the_link_or_of_the_options(run, tmp_path, more, arg
     ("target=banana&methods=svgd,smi,vi,map", [], "allowed: 1 to 3 different ones."),
     ("banana", [], "LINK 'banana' has no fields; allowed: for example target=banana&methods=svgd,smi."),
     ("http://localhost:5006/app", [], "has no fields"),
-    ("page=collapse", [], "LINK: page 'collapse' has no run that a link repeats; allowed: links of pages Particles"),
+    ("page=notation", [], "LINK: page 'notation' has no run that a link repeats; allowed: links of pages Particles"),
     ("page=wave&methods=svg", [], "LINK: unknown method 'svg'; did you mean 'svgd'?"),
     ("page=wave&methods=svgd", ["--marks", "trails"], "--marks = 'trails' has nothing to choose; allowed: with a"),
     (f"{LINK}&theme=blue", [], "unknown theme 'blue'"),
+    ("page=collapse", ["--steps", "9"], "--steps = 9 cannot go with a sweep, whose frames are its runs; allowed: 120."),
+    ("page=collapse", ["--every", "2"], "--every = 2 cannot go with a sweep"),
+    ("page=collapse", ["--marks", "trails"], "--marks = 'trails' has nothing to choose; allowed: with a"),
+    ("page=collapse&methods=svg", [], "LINK: unknown method 'svg'; did you mean 'svgd'?"),
+    ("page=collapse&dims=1000000", [], "LINK: "),
+    ("page=location&axis=z", [], "axis in the link 'z'"),
+    ("page=location&methods=svgd", [], "LINK: This page always shows SMI and SVGD"),
+    ("page=samplers&methods=smi", [], "LINK: SMI is not on this page; allowed: KSIVI"),
+    ("page=remedy&axes=0,1", [], "axes = '0,1' in the link; allowed: two coordinates from 1 to"),
     (f"{LINK}&show=arrows", [], "LINK: unknown mark 'arrows'"),
     (LINK, ["--marks", "atract"], "--marks: unknown mark 'atract'; did you mean 'attract'?"),
     (LINK, ["--steps", "0"], "--steps = 0 is out of range; allowed: 1 to 100000."),
@@ -180,7 +241,7 @@ def test_a_replay_of_a_training_holds_its_frames_in_whole_units(run, tmp_path): 
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["wave", "functions"])
-def test_a_replay_of_a_training_with_300_frames_is_small(run, tmp_path, page):  # noqa: F811
+def test_a_replay_of_a_training_with_300_frames_is_small(run, tmp_path, page, optimized):  # noqa: F811
     code, _, _ = run("record", f"page={page}", "--out", tmp_path / "run.html")
     assert code == 0 and len(kept(tmp_path / "run.html")["order"]) > 290
     assert (tmp_path / "run.html").stat().st_size < 400e3

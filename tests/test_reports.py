@@ -1,5 +1,6 @@
 """What a report shows and says of itself: its figure, its page, and how the draws were made."""
 
+import html
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -153,7 +154,7 @@ def test_a_reference_with_divergences_is_told_and_blames_nobody_alone():
 
 
 @pytest.mark.long
-def test_nuts_counts_its_divergences():
+def test_nuts_counts_its_divergences(optimized):
     from stein_core.posterior.reference import nuts
 
     def funnel(theta):  # Neal's: trajectories diverge in its neck
@@ -195,3 +196,23 @@ def test_what_holds_arrays_is_printed_in_one_line_and_is_equal_to_itself_only():
     fitted = Fit(target_of(Spec("gaussian")), x[:, :2], None, Recipe(Spec("gaussian", method="svgd")))
     assert repr(fitted).startswith("<Fit of <Target of 2 coordinates: ")
     assert repr(fitted).endswith("by SVGD: 500 draws of 2 coordinates>")
+
+
+def test_a_report_says_how_its_draws_were_made_for_a_methods_section():
+    target = from_density(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
+    made = fit(target, method="svgd", particles=30, steps=40, seed=7, progress=False)
+    text = diagnose(made).methods
+    for part in ("by SVGD [Liu & Wang 2016, eq. 8] with 30 particles", "2 unconstrained coordinates", "seed 7"):
+        assert part in text
+    assert f"JAX {version('jax')}" in text and f"{made.gradients:,} gradients" in text
+    assert html.escape(text) in diagnose(made).to_html() and diagnose(made).to_dict()["methods"] == text
+    vi = diagnose(fit(target, method="vi", steps=40, progress=False)).methods
+    assert "with 1 guide (diagonal normal)" in vi and "Rønning et al. 2025" in vi
+    handed = diagnose(X, scores=-X, reference=X).methods
+    assert handed.startswith("We checked 400 draws of a posterior") and "NumPyro" not in handed
+
+
+def test_one_point_is_a_fit():
+    made = fit(from_density(lambda x: -0.5 * jnp.sum((x - 3) ** 2), np.zeros(2)), method="map", progress=False)
+    assert made.draws.shape == (1, 2) and made.draws == pytest.approx(3, abs=0.01)
+    assert "1 draw was checked" in diagnose(made).methods

@@ -8,13 +8,13 @@ import numpyro.distributions as dist
 import pytest
 from checks import COMPILE, TRACE
 
-from stein_core import METHODS, Recipe, Spec, collect, compile, from_numpyro, from_rows
+from stein_core import METHODS, Recipe, Spec, collect, compile, diagnose, fit, from_numpyro, from_rows
 from stein_core.base.streams import Stream
 from stein_core.contract.known import Start
 from stein_core.contract.spec import Options, data_of
 from stein_core.runs.memory import check_memory
 from stein_core.runs.runner import Stepper
-from stein_core.sweep.batches import _arguments, _compiled, _entries, program_of, run_batch
+from stein_core.sweep.batches import _compiled, arguments_of, entries_of, program_of, run_batch
 from stein_core.sweep.stop import Stop
 from stein_core.targets.data.datasets import COVERTYPE, covertype, data_file
 from stein_core.targets.own.rows import MOST
@@ -135,8 +135,8 @@ def test_runs_of_a_batch_share_the_data():
     """No array of a batch of four runs has the data four times."""
     target, _, _ = line(count=5000)
     stop, recipes = Stop(most=350), [Recipe(Spec(target, method="svgd", capacity=8), seed=i) for i in range(4)]
-    start, advance, _ = _compiled(program_of(recipes[0], stop), _entries(recipes[0].spec), len(recipes))
-    seeds, knobs, d, limits, data = _arguments(recipes, stop)
+    start, advance, _ = _compiled(program_of(recipes[0], stop), entries_of(recipes[0].spec), len(recipes))
+    seeds, knobs, d, limits, data = arguments_of(recipes, stop)
     runs = jax.eval_shape(start, seeds, knobs, d, data)
     text = advance.trace(runs, knobs, d, *limits, data, np.int32(1)).lower().as_text()
     assert "tensor<5000xf32>" in text and "tensor<4x5000xf32>" not in text
@@ -247,3 +247,43 @@ def test_a_numpyro_model_with_many_rows_has_its_slice_for_its_centre_was_found()
     target = from_numpyro(plane, x, x.sum(axis=0))
     drawn = density(target, 3)
     assert target.data is not None and drawn["contours"] and "a slice of 3 dimensions" in drawn["labels"][0]
+
+
+def logit(count: int, **settings):
+    """A logistic regression of three slopes: prior N(0, 4)."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(count, 3)).astype(np.float32)
+    y = (draw.random(count) < 1 / (1 + np.exp(-x @ [0.5, -1.0, 0.2]))).astype(np.float32)
+    return from_rows(
+        lambda theta: -0.125 * jnp.sum(theta**2),
+        lambda theta, rows: rows[1] * (rows[0] @ theta) - jax.nn.softplus(rows[0] @ theta),
+        (x, y),
+        **settings,
+    )
+
+
+def test_mini_batches_around_the_mode_have_no_bias_and_little_noise():
+    target = logit(20_000, batch=50, start=np.zeros(3))
+    sds, keys = target.start.scale, jax.random.split(jax.random.key(0), 4000)
+    plain = logit(20_000, batch=50, start=target.start, coordinates=target.coordinates, constrain=target.constrain)
+    theta = jnp.asarray(target.start.center + 1.5 * sds)
+    slopes = lambda one: np.asarray(jax.vmap(lambda key: jax.grad(one.minibatch(key, False))(theta))(keys)) * sds  # noqa: E731
+    found, noisy = slopes(target), slopes(plain)
+    full = np.asarray(jax.grad(target.log_density)(theta)) * sds
+    assert (np.abs(found.mean(axis=0) - full) < 5 * found.std(axis=0) / np.sqrt(len(keys))).all()
+    assert np.abs(full).min() > 1 and (found.std(axis=0) < 0.7).all() and (noisy.std(axis=0) > 10).all()
+
+
+@pytest.mark.long
+def test_a_fit_of_many_rows_reads_mini_batches_and_is_right():
+    target = logit(50_000, batch=100, start=np.zeros(3))
+    made = fit(target, progress=False)
+    assert (np.abs(made.draws.mean(axis=0) - target.start.center) < 0.1 * target.start.scale).all()
+    assert made.draws.std(axis=0) / target.start.scale == pytest.approx(1, abs=0.06)  # 50,000 rows: a normal
+    assert diagnose(made).ok
+
+
+@pytest.mark.parametrize("start", [[], [np.nan], [[0.0, 0.0]]])
+def test_a_start_of_rows_that_is_no_theta_is_refused(start):
+    with pytest.raises(ValueError, match="start = .*allowed: d finite numbers"):
+        logit(50, start=start)

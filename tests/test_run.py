@@ -9,8 +9,8 @@ import pytest
 from stein_core import collect, compile
 from steinlab.pages.location import Location
 from steinlab.pages.particles import Particles
+from steinlab.stage.programs import FIRST_CAPACITY
 from steinlab.stage.run import Run, resize
-from steinlab.stage.session import FIRST_CAPACITY
 from steinlab.stage.setup import MOST_CHANGES, Setup
 from steinlab.stage.wire import rows
 

@@ -1,7 +1,5 @@
 """Page Samplers without a browser: what its figures are told, and what nobody can edit."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -112,9 +110,8 @@ def test_the_end_of_the_line_says_its_angle():
 
 
 def test_a_link_with_a_stranger_is_refused_with_the_names_that_are_allowed():
-    page = SimpleNamespace()
-    assert Samplers.unfit(page, Setup("multimodal", ("ksivi", "svgd"))) == ""
-    assert "SMI is not on this page; allowed: KSIVI" in Samplers.unfit(page, Setup("multimodal", ("smi",)))
+    assert Samplers.unfit(Setup("multimodal", ("ksivi", "svgd"))) == ""
+    assert "SMI is not on this page; allowed: KSIVI" in Samplers.unfit(Setup("multimodal", ("smi",)))
     assert {name for name in METHODS if METHODS[name].facts.sampler} <= set(offered().values())
     for stop in Samplers.stops():
-        assert Samplers.unfit(page, stop) == ""
+        assert Samplers.unfit(stop) == ""

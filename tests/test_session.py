@@ -33,7 +33,7 @@ from steinlab.pages.wave.setup import WaveSetup, shown
 from steinlab.pages.wave.stage import WaveStage
 from steinlab.pages.wave.widths import Widths
 from steinlab.server.patches import stay_local
-from steinlab.stage import session
+from steinlab.stage import programs, session
 from steinlab.stage.run import Run
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.setup import CAPACITY, Setup, all_knobs
@@ -49,7 +49,7 @@ def test_the_picture_moves_before_its_metrics_are_compiled_and_then_they_come(de
             release.wait(60)
         return compile(spec, measure=measure)
 
-    monkeypatch.setattr(session, "compile", slow)
+    monkeypatch.setattr(programs, "compile", slow)
     one = desk()
     one.at(20)
     assert not one.session.metrics
@@ -62,7 +62,7 @@ def test_the_first_pictures_of_all_who_wait_come_before_the_metrics_of_one(desk,
     one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
     monkeypatch.setattr(session, "COMPILERS", one)
     monkeypatch.setattr(
-        session, "compile", lambda spec, measure=True: asked.append(measure) or compile(spec, measure=measure)
+        programs, "compile", lambda spec, measure=True: asked.append(measure) or compile(spec, measure=measure)
     )
     one.submit(release.wait)
     desks = [desk(), desk()]
@@ -80,9 +80,9 @@ def test_while_a_run_compiles_its_contours_and_its_start_are_shown(desk, monkeyp
     monkeypatch.setattr(steppers, "_steppers", OrderedDict())  # no other test has compiled what is chosen here
     d = desk(target="ring", methods=("svgd", "smi"))
     d.until(lambda: d.session.frames and d.frame.step > 1)
-    release, compiled = threading.Event(), session.compile
+    release, compiled = threading.Event(), programs.compile
     monkeypatch.setattr(
-        session, "compile", lambda *arguments, **options: release.wait(PATIENCE) and compiled(*arguments, **options)
+        programs, "compile", lambda *arguments, **options: release.wait(PATIENCE) and compiled(*arguments, **options)
     )
     before = d.news["starting"]
     d.session.choose(target="banana", knobs={"method.particles": 7, "init.spread": 0.5})
@@ -118,7 +118,7 @@ def test_nothing_is_compiled_for_a_page_that_is_closed(desk, monkeypatch):
     one, asked, release = session.Threads(1, "compile-test"), [], threading.Event()
     monkeypatch.setattr(session, "COMPILERS", one)
     monkeypatch.setattr(
-        session, "compile", lambda spec, measure=True: asked.append(spec) or compile(spec, measure=measure)
+        programs, "compile", lambda spec, measure=True: asked.append(spec) or compile(spec, measure=measure)
     )
     one.submit(release.wait)
     closed = desk()
@@ -232,6 +232,16 @@ def test_a_refused_choice_is_said_and_what_runs_is_told_again(desk):
     d.until(lambda: "dim = 7" in d.news["alarm"])
     d.until(lambda: "setup" in d.news)
     assert d.news["setup"].dim is None and d.frame.locations.shape == (20, 2)
+
+
+def test_a_method_of_one_particle_goes_back(desk):
+    d = desk(methods=("map",))
+    d.at(5)
+    d.session.play(False)
+    d.until(lambda: not d.news["playing"])
+    step = d.frame.step
+    d.session.back()
+    d.until(lambda: d.frame.step < step)
 
 
 def test_asleep_it_neither_steps_nor_looks_and_awake_it_goes_on(desk):

@@ -264,7 +264,7 @@ def test_the_more_pages_play_the_rarer_each_is_told_what_changes_all_the_time(mo
     assert budget.pages() == 0 and budget.crowding() == 1
     for page in range(24):
         budget.sent(page, 0.0)
-    assert budget.pages() == 24 and budget.crowding() == 3
+    assert budget.pages() == 24 and budget.crowding() == 4.8
     now[0] += 1.1  # they have stopped
     assert budget.pages() == 0 and budget.crowding() == 1
     assert budget.pages(budget.REMEMBERED) == 24  # or are so slow

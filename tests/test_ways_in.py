@@ -96,6 +96,7 @@ def test_a_model_that_has_run_in_float32_is_taken_in_float64_with_the_same_data(
         assert from_numpyro(ours, X, Y).start.center.dtype == np.float64
 
 
+@pytest.mark.long
 def test_pymc_leaves_precision_and_devices_of_the_process_as_they_were():
     pytest.importorskip("pymc", reason="PyMC is not installed")
     script = """

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import time
 import tomllib
@@ -58,8 +59,14 @@ def test_the_recipe_of_conda_asks_for_what_pip_does():
     assert project["scripts"]["steinlab"] in recipe and project["description"] in recipe
 
 
-@pytest.mark.long
-def test_the_wheel_installs_serves_and_computes(tmp_path):
+@pytest.mark.parametrize(
+    "alone",
+    [
+        pytest.param(False, marks=pytest.mark.long, id="beside_the_packages_that_are_here"),
+        pytest.param(True, marks=pytest.mark.rare, id="with_all_it_asks_for"),
+    ],
+)
+def test_the_wheel_installs_serves_and_computes(alone, tmp_path):
     """From what the Dockerfile copies, and by its commands: where there is no builder, this is its test."""
     clone = tmp_path / "clone"
     for names in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.M):
@@ -75,14 +82,19 @@ def test_the_wheel_installs_serves_and_computes(tmp_path):
         names = {name for name in file.namelist() if ".dist-info/" not in name}
     assert {name.partition("/")[0] for name in names} == {"stein_core", "steinlab"}  # beside what others install
     assert len(installed()) > 300 and not installed() - names
-    venv.create(tmp_path / "env", with_pip=True)
+    venv.create(tmp_path / "env", with_pip=alone)
     binaries = tmp_path / "env" / "bin"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
     def run(*command):
         return subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
 
-    run(binaries / "pip", "install", "-q", wheel)
+    if alone:
+        run(binaries / "pip", "install", "-q", wheel)
+    else:  # a path in a .pth file: the checkout, which is installed by a .pth file of its own, is not found this way
+        (folder,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+        (folder / "others.pth").write_text(sysconfig.get_path("purelib"))
+        run(sys.executable, "-m", "pip", "--python", binaries / "python", "install", "-q", "--no-deps", wheel)
     assert "two_gaussians" in run(binaries / "steinlab", "list")
     assert str(tmp_path) in run(binaries / "python", "-c", "import steinlab; print(steinlab.__file__)")
     said = tmp_path / "log"

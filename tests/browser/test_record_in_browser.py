@@ -26,10 +26,10 @@ await seeked;
 return [v.videoWidth, v.videoHeight, v.currentTime]; }"""
 
 
-def record(out, *arguments):
+def record(out, *arguments, link=LINK):
     """Run the command; another process, for Playwright already runs in this one."""
     executable()
-    command = [sys.executable, "-m", "stein_core", "record", LINK, "--out", str(out), "--steps", str(STEPS), *arguments]
+    command = [sys.executable, "-m", "stein_core", "record", link, "--out", str(out), "--steps", str(STEPS), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert done.stdout.endswith(f"open {out}\n")
@@ -80,3 +80,16 @@ def test_a_gif_shows_the_run_with_its_legend(tmp_path):
     legend = pictures[0].crop((0, 0, 1920, 75))
     assert near(legend, light["repulse"]) > 50 and near(legend, light["attract"]) == 0
     assert pictures[0].tobytes() != pictures[-1].tobytes()
+
+
+@pytest.mark.parametrize("page, method", [("location", "smi"), ("samplers", "ksivi"), ("remedy", "random_subspace")])
+def test_the_other_pages_with_particles_make_films_too(chromium, tmp_path, page, method):
+    gif = Image.open(BytesIO(record(tmp_path / "run.gif", link=f"page={page}")))
+    (look,) = looks_of([method])
+    gif.seek(gif.n_frames - 1)
+    assert gif.n_frames > 1 and near(gif, look.colour) > 200
+    replay = replayed(chromium, record(tmp_path / "run.html", link=f"page={page}&theme=dark") and tmp_path / "run.html")
+    replay.locator("#at").fill("1000")
+    replay.wait_for_function(f"window.steinlab.step[0] === {STEPS}")
+    assert replay.evaluate("document.documentElement.dataset.theme") == "dark"
+    replay.close()

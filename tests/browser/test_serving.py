@@ -1,4 +1,4 @@
-"""Serving to many, as the README says: two processes behind nginx, a password, accounts, who may connect, what is
+"""Serving to many, as the README says: two processes behind a proxy, a password, accounts, who may connect, what is
 left."""
 
 import asyncio
@@ -14,23 +14,28 @@ import urllib.request
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from checks import finished
+from checks import PATIENCE, finished, until
 from chromium import ROOT, Server, Tab, free_port
 from playwright.sync_api import expect
 from soak import LINKS, counts
+from test_class_in_browser import begin
 from visitors import Visitor
+
+from stein_core.cli.serve import PROXY
 
 pytestmark = pytest.mark.browser
 RUN = "Session"  # the name of the thread of a page of particles
 
 
-@pytest.fixture
-def proxied(tmp_path):
+@pytest.fixture(params=["nginx", "own"])
+def proxied(tmp_path, request):
     """Two servers and the address of the proxy before them."""
-    if not shutil.which("nginx"):
+    if request.param == "nginx" and not shutil.which("nginx"):
         message = "no nginx found: install nginx to try the proxy"
         pytest.fail(message) if os.environ.get("STEINLAB_REQUIRE_BROWSER") else pytest.skip(message)
     port = free_port()
@@ -51,10 +56,12 @@ def proxied(tmp_path):
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "nginx.conf").write_text(text)
-    proxy = subprocess.Popen(["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf"), "-g", "daemon off;"])
+    own = [sys.executable, "-P", PROXY, f":{port}", *(f"{k}=127.0.0.1:{to}" for k, to in zip("AB", ports))]
+    nginx = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf"), "-g", "daemon off;"]
+    proxy = subprocess.Popen(own if request.param == "own" else nginx)
     for server in servers:  # a tab opens the proxy's address
         server.url = f"http://localhost:{port}/app"
-    time.sleep(1)
+    until(lambda: answer(port) == 200)
     yield servers
     proxy.terminate()
     proxy.wait(10)
@@ -63,11 +70,102 @@ def proxied(tmp_path):
         assert "Traceback" not in server.log(), server.log()
 
 
+def answer(port: int, path: str = "/liveness") -> int:
+    """The status of an answer, 0 for none."""
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}{path}", timeout=30) as found:
+            return found.status
+    except HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def processes_of(pid: int) -> list[int]:
+    """The processes that this one has started and not waited for."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("proxy", ["nginx", "own"])
+def test_what_dies_is_started_again_and_nothing_stays_behind(tmp_path, proxy):
+    if proxy == "nginx" and not shutil.which("nginx"):
+        pytest.skip("no nginx found")
+    port, log = free_port(), tmp_path / "log"
+    command = [sys.executable, "-m", "stein_core", "serve", "--processes", "2", "--port", str(port), "--proxy", proxy]
+    watching = subprocess.Popen(command, cwd=ROOT, stdout=log.open("w"), stderr=subprocess.STDOUT)
+    children = []
+    try:
+        until(lambda: answer(port) == 200)
+        rooms = [f"/app/class/{letter}AAA2222" for letter in "AB"]
+        until(lambda: [answer(port, room) for room in rooms] == [200, 200])
+        assert ("our own proxy" if proxy == "own" else "nginx") in log.read_text()
+        children = processes_of(watching.pid)
+        os.kill(children[0], 9)
+        until(lambda: answer(port, rooms[0]) == 502)  # the phones of its classes wait
+        assert [answer(port, where) for where in (rooms[1], "/app", "/app")] == [200] * 3  # others do not
+        until(lambda: "server A has ended" in log.read_text())
+        until(lambda: [answer(port, room) for room in rooms] == [200, 200])
+        os.kill(children[2], 15)
+        until(lambda: "the proxy has ended" in log.read_text())
+        until(lambda: answer(port) == 200)
+        children = processes_of(watching.pid)
+        assert len(children) == 3  # two servers and the proxy
+    finally:
+        watching.terminate()
+        watching.wait(60)
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()] and answer(port) == 0
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("proxy", ["nginx", "own"])
+def test_a_server_of_another_address_joins_with_its_classes(chromium, tmp_path, proxy):
+    if proxy == "nginx" and not shutil.which("nginx"):
+        pytest.skip("no nginx found")
+    port, other, log = free_port(), free_port(), tmp_path / "log"
+    serve = [sys.executable, "-m", "stein_core", "serve", "--allow-websocket-origin", f"localhost:{port}"]
+    there = [*serve, "--address", "127.0.0.2", "--port", str(other), "--liveness", "--use-xheaders"]
+    here = [*serve, "--port", str(port), "--processes", "1", "--hosts", f"B=127.0.0.2:{other}", "--proxy", proxy]
+    started, contexts, codes = [], [], []
+
+    def open_page(path: str):
+        contexts.append(chromium.new_context())
+        page = contexts[-1].new_page()
+        page.goto(f"http://localhost:{port}/app{path}")
+        page.wait_for_function("window.steinlab?.frames > 3", timeout=1000 * PATIENCE)
+        return page
+
+    try:
+        for command, letter in ((there, "B"), (here, "")):
+            environment = {**os.environ, "STEINLAB_PROCESS": letter}
+            to = log.open("a")
+            started.append(subprocess.Popen(command, cwd=ROOT, stdout=to, stderr=to, env=environment))
+        until(lambda: answer(port, "/app/class/A2222222") == answer(port, "/app/class/B2222222") == 200)
+        while not codes or codes[-1][0] != "B":
+            assert len(codes) < 20, codes
+            codes.append(begin(SimpleNamespace(page=open_page("?target=banana&methods=svgd"))))
+        open_page(f"/class/{codes[-1]}")  # a phone shows the lecturer's stage
+        while contexts:
+            contexts.pop().close()
+        started[0].kill()
+        started[0].wait()
+        until(lambda: answer(port, f"/app/class/{codes[-1]}") == 502)
+        assert [answer(port) for _ in range(4)] == [200] * 4
+    finally:
+        for context in contexts:
+            context.close()
+        for process in started:
+            process.terminate()
+            process.wait(60)
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
 @pytest.mark.rare
 def test_visitors_stay_on_the_process_that_their_cookie_says(chromium, proxied):
-    with urllib.request.urlopen(proxied[0].url.replace("/app", "/liveness")) as answer:
-        assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'self'"
+    with urllib.request.urlopen(proxied[0].url.replace("/app", "/liveness")) as found:
+        assert found.status == 200 and found.headers["X-Content-Type-Options"] == "nosniff"
+        assert found.headers["Content-Security-Policy"] == "frame-ancestors 'self'"
 
     def visits() -> list[int]:
         return [server.log().count("WebSocket connection opened") for server in proxied]

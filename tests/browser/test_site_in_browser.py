@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from test_axe import lasting
 
 from stein_core import Spec, compile
+from steinlab.site import record as of_app
 from steinlab.site.build import build
 from steinlab.stage.setup import Setup
 
@@ -320,6 +321,39 @@ def test_within_another_page_it_is_short_grows_and_takes_its_theme(open_site, si
     page.evaluate("frame.contentWindow.postMessage({ steinlab: { theme: 'dark' } }, '*')")
     frame.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     assert frame.evaluate("steinlab.lab.run.values['method.alpha']") == 0.05
+
+
+@pytest.fixture(scope="module")
+def replay(site):
+    """A replay beside the site."""
+    of_app.record(of_app.read("target=banana&methods=svgd"), site / "run.html", 20, 1, 720, lambda step, text: None)
+
+
+def test_a_replay_within_another_page_grows_and_takes_its_theme(open_site, site, replay):
+    (site / "parent.html").write_text(PARENT.replace("one.html?ui=min&method.alpha=0.05", "run.html"))
+    page = open_site("", "parent.html", ready="frames.length === 1")
+    frame = page.frames[1]
+    frame.wait_for_function(
+        "window.replay?.frames.length && document.body.scrollHeight <= innerHeight && innerHeight > 400"
+    )
+    page.evaluate("frame.contentWindow.postMessage({ steinlab: { theme: 'dark' } }, '*')")
+    frame.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+
+
+COURSE = "".join(
+    f'<p><iframe src="{name}" width="100%" height="340"></iframe></p>' for name in ("one.html?ui=min", "run.html")
+)
+
+
+def test_in_a_low_frame_play_stays_in_sight_without_a_script(open_site, site, replay):
+    """As on a page of Moodle, which takes scripts away, and in a book that gives each frame the same shape."""
+    (site / "course.html").write_text(f"<!doctype html>{COURSE}")
+    page = open_site("", "course.html", ready="frames.length === 2", viewport={"width": 700, "height": 800})
+    for frame, ready in zip(
+        page.frames[1:], ("steinlab.lab?.run?.clock > 5", "window.replay?.frames.length"), strict=True
+    ):
+        frame.wait_for_function(f"{ready} && document.body.scrollHeight > innerHeight")
+        frame.wait_for_function("document.getElementById('play').getBoundingClientRect().bottom <= innerHeight")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

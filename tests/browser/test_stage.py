@@ -285,7 +285,7 @@ PATH = """source => {
   const card = {trail: [], recent: [], step: 0, raw: null, arrows: [], readouts: [], background};
   for (let step = 1; step <= 2300; step++) {
     const x = Math.min(step, 300) / 100, rows = new Float32Array([x + 0.001 * Math.sin(step), x, 1, 1, 0, 0, 0, 0]);
-    take(card, {count: 1, step, noisy: false, rows}, background, false);
+    take(card, {count: 1, drawn: 1, step, noisy: false, rows}, background, false);
   }
   return [card.trail[0][1], card.trail.length];
 }"""
@@ -349,13 +349,18 @@ def test_no_stage_waits_without_a_word_or_under_the_title_of_another_method(open
     assert not [each for each in watched if each[3] and not each[2]]
 
 
-# Keep the frames that come, and hand one over again later.
+# Keep the frames after the next one, and hand one over again later. The stage's socket is seen when it answers.
 KEEP = """() => {
-  const models = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]);
-  const model = models.find(m => m.data?.starting !== undefined);
-  window.kept = [];
-  model.on_event("esm_event", event => window.kept.push(event));
-  window.again = () => model.trigger_event(window.kept[0]);
+  const send = WebSocket.prototype.send;
+  window.kept = null;
+  WebSocket.prototype.send = function (message) {
+    if (!window.kept && this.url.includes("/frames/")) {
+      window.kept = [];
+      this.addEventListener("message", ({data}) => window.kept.push(data));
+      window.again = () => this.onmessage({data: window.kept[0]});
+    }
+    send.call(this, message);
+  };
 }"""
 
 
@@ -364,10 +369,28 @@ def test_a_frame_of_the_run_before_that_comes_late_is_not_drawn(open_tab):
     stand(tab, 40)
     tab.page.evaluate(KEEP)
     tab.page.keyboard.press("ArrowRight")
-    tab.wait("window.kept.length > 0 && window.steinlab.step[0] === 41")
+    tab.wait("window.kept !== null && window.steinlab.step[0] === 41")
+    tab.page.keyboard.press("ArrowRight")
+    tab.wait("window.kept.length > 0 && window.steinlab.step[0] === 42")
     tab.choose("Ring", "Banana")
     tab.wait("window.steinlab.step[0] === 0")
     extent = tab.stage("extent(0)")
     tab.page.evaluate("window.again()")
     tab.page.wait_for_timeout(500)
     assert tab.page.evaluate("window.steinlab.step[0]") == 0 and tab.stage("extent(0)") == extent
+
+
+def test_a_scene_that_comes_after_its_only_frame_gets_one(open_tab):
+    """Scenes and frames come on two sockets. A paused run sends one frame, which may overtake the scene."""
+    tab = open_tab("?target=ring&methods=svgd&steps=40")
+    stand(tab, 40)
+    tab.wait("window.steinlab.metrics[0].some(Number.isFinite)")  # the last frame of its own
+    tab.until_settled()
+    drawn = tab.rows()
+    cleared = tab.page.evaluate("""() => {
+      const models = [...Bokeh.documents].flatMap(d => [...d._all_models.values()]);
+      const {data} = models.find(m => m.data?.starting !== undefined), {cards, backgrounds, note} = data.scene;
+      data.scene = {cards, backgrounds: backgrounds.map(b => ({...b, labels: ["across", "up"]})), note};
+      return window.steinlab.particles(0) === null;
+    }""")
+    assert cleared and tab.rows() == drawn

@@ -44,7 +44,8 @@ def record(out, link, *arguments):
     (FUNCTIONS, "steinfunctions.seen('ensemble')", "step", 0.04),
 ])  # fmt: skip
 def test_the_app_keeps_a_training_as_one_page(open_tab, chromium, tmp_path, link, read, at, unit):
-    tab = open_tab(f"?{link}", f"(window.steinwave ?? window.steinfunctions)?.pictures > 20 && {read}?.{at} > 60")
+    shown = f"{read}?.{at} > 60 && {read}.mean.length"  # a method may compile longer than another one
+    tab = open_tab(f"?{link}", f"(window.steinwave ?? window.steinfunctions)?.pictures > 20 && {shown}")
     tab.button("Pause").click()
     tab.page.wait_for_url("**steps=*")
     shown = tab.at_rest(lambda: tab.page.evaluate(read))
@@ -91,7 +92,7 @@ def test_the_command_makes_a_page_in_both_themes(chromium, tmp_path):
     assert not errors
 
 
-def test_a_gif_of_a_training_shows_its_panels(tmp_path):
+def test_a_gif_of_a_training_shows_its_panels_and_its_legend(tmp_path):
     file = record(tmp_path / "run.gif", WAVE, "--steps", "60", "--every", "2")
     gif = Image.open(BytesIO(file.read_bytes()))
     assert gif.size == (1280, 720) and gif.n_frames == 16
@@ -102,3 +103,6 @@ def test_a_gif_of_a_training_shows_its_panels(tmp_path):
         wanted = [int(look.colour[k : k + 2], 16) for k in (1, 3, 5)]
         assert (np.abs(last - wanted).max(axis=2) < 12).sum() > 300
     assert (first != last).any()
+    ink = [int(TOKENS["light"]["ink"][k : k + 2], 16) for k in (1, 3, 5)]
+    for picture in (first, last):  # in the line below the panels
+        assert (np.abs(picture[564:590, 40:1000] - ink).max(axis=2) < 40).sum() > 500

@@ -21,23 +21,28 @@ STAGES = ("Stage", "WaveStage")
 JOB = re.compile(
     r"[\d,]+ of [\d,]+ (runs|steps), [^&<]*|Waiting for [^&<]* to finish: position \d+ of \d+ in the queue"
 )
+KEEP_CLASS = re.compile(r'"keep_class", "([^"]+)"')
 AGAIN = 1.0  # seconds without a picture after which a browser acknowledges the last one again
 
 
 class Visitor:
     """One open page. pictures: when each came; bytes: of all messages; turns: whether alpha will be moved, whose
-    answers are timed in waits (seconds), asked: how often it was. said: the last text that tells how far a job is."""
+    answers are timed in waits (seconds), asked: how often it was. said: the last text that tells how far a job is.
+    pace: seconds between two paintings, 0 for none."""
 
-    def __init__(self, url: str, query: str = "", turns: bool = False):
-        self.url, self.query, self.turns = url, query, turns
+    def __init__(self, url: str, query: str = "", turns: bool = False, pace: float = 0.0):
+        self.url, self.query, self.turns, self.pace = url, query, turns, pace
         self.pictures: list[float] = []
         self.waits: list[float] = []
         self.asked = 0
         self.bytes, self.last, self.row, self.said = 0, None, 0, ""
         self.visible, self.repulsion = True, 0.0
         self._turned: tuple[float, Any] | None = None
+        self._painted, self._left = 0.0, False
         self._again = 0.0  # when a picture was last acknowledged again
-        self._reading, self._writing = None, asyncio.Lock()
+        self._reading, self._writing = {}, asyncio.Lock()
+        self.kept_class = ""  # code and key of the class that it leads
+        self.frames = None  # the stage's own websocket, if it has one
 
     async def open(self) -> None:
         """Load the page, pull its document and say that it is ready, as a browser does."""
@@ -57,6 +62,10 @@ class Visitor:
         )
         await self._event("document_ready", {})
         if self.stage:
+            token = self.objects[self.stage]["attributes"]["data"].get("attributes", {}).get("channel")
+            if token:
+                address = f"{self.url.replace('http', 'ws')}/frames/{token}"
+                self.frames = await websocket_connect(address, max_message_size=2**30)
             await self._say({"ready": True})
 
     def widget(self, label: str) -> dict:
@@ -72,6 +81,10 @@ class Visitor:
         self.asked += 1
         self._turned = (time.monotonic(), self.repulsion) if self.turns else None
         await self._change(self.widget(label)["attributes"]["data"]["id"], "value", value)
+
+    async def fill(self, label: str, text: str) -> None:
+        """Write into a field."""
+        await self._change(self.widget(label)["attributes"]["data"]["id"], "value", text)
 
     async def click(self, label: str) -> None:
         """Click a button."""
@@ -89,15 +102,24 @@ class Visitor:
     async def watch(self, until: float) -> None:
         """Take what comes and acknowledge pictures until a moment of time.monotonic()."""
         while (left := until - time.monotonic()) > 0:
-            self._reading = self._reading or asyncio.ensure_future(self._message())  # goes on where the time is over
-            done, _ = await asyncio.wait({self._reading}, timeout=min(left, AGAIN))
+            for read in (self._message, *[self._frame] * (self.frames is not None)):  # they go on when the time is over
+                if read.__name__ not in self._reading:
+                    self._reading[read.__name__] = asyncio.ensure_future(read())
+            waiting = self._reading.values()
+            done, _ = await asyncio.wait(waiting, timeout=min(left, AGAIN), return_when=asyncio.FIRST_COMPLETED)
             if self.visible and self.pictures and time.monotonic() > max(self.pictures[-1], self._again) + AGAIN:
                 self._again = time.monotonic()
                 await self._acknowledge()
-            if not done:
+            if (reading := self._reading.get("_frame")) in done:
+                del self._reading["_frame"]
+                await self._picture(np.frombuffer(reading.result(), np.float32))
+            if (reading := self._reading.get("_message")) not in done:
                 continue
-            reading, self._reading = self._reading, None
+            del self._reading["_message"]
             _, content, buffers = reading.result()
+            self.objects |= {one["id"]: one for one in objects(content) if "id" in one}  # what the page has got since
+            if found := KEEP_CLASS.search(json.dumps(content)):
+                self.kept_class = found[1]
             for event in content.get("events", ()):
                 if found := JOB.search(str(event.get("new"))):
                     self.said = found[0]
@@ -113,16 +135,19 @@ class Visitor:
     async def close(self) -> None:
         """Leave, as a tab that is closed."""
         self._stop_reading()
-        self.socket.close()
+        for socket in filter(None, (self.frames, self.socket)):
+            socket.close()
 
     def kill(self) -> None:
         """Vanish without a word, as a machine that loses power."""
         self._stop_reading()
-        self.socket.protocol.stream.close()
+        for socket in filter(None, (self.frames, self.socket)):
+            socket.protocol.stream.close()
 
     def _stop_reading(self) -> None:
-        if self._reading:
-            self._reading.cancel()
+        self._left = True
+        for reading in self._reading.values():
+            reading.cancel()
 
     async def _picture(self, frame: np.ndarray) -> None:
         now = time.monotonic()
@@ -132,13 +157,23 @@ class Visitor:
         if self._turned and abs(self.repulsion / self._turned[1] - 1) > 0.3:
             self.waits.append(now - self._turned[0])
             self._turned = None
-        if self.visible:
+        if self.visible and self.pace:
+            self._painted = max(now, self._painted + self.pace)
+            asyncio.get_running_loop().call_later(self._painted - now, self._paint, self.last)
+        elif self.visible:
             await self._acknowledge()
+
+    def _paint(self, number: float) -> None:
+        self._painting = asyncio.ensure_future(self._say({"ack": number, "row": self.row}))
 
     async def _acknowledge(self) -> None:
         await self._say({"ack": self.last, "row": self.row})
 
     async def _say(self, data: dict) -> None:
+        if self._left:
+            return
+        if self.frames and data.keys() & {"ack", "ready"}:
+            return await self.frames.write_message(json.dumps(data))
         await self._event("data_event", {"model": {"id": self.stage}, "data": data})
 
     async def _event(self, name: str, values: dict) -> None:
@@ -168,6 +203,13 @@ class Visitor:
             await self._part()
             buffers.append(await self._part())
         return parts[0], parts[2], buffers
+
+    async def _frame(self) -> bytes:
+        frame = await self.frames.read_message()
+        if frame is None:
+            raise ConnectionError("the server has closed the stage's connection")
+        self.bytes += len(frame)
+        return frame
 
     async def _part(self) -> str | bytes:
         part = await self.socket.read_message()
