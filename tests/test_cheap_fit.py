@@ -1,5 +1,7 @@
 """What makes a fit cheap: its program, its paired draws, its start and its stops. Truths are closed forms and NUTS."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,6 +70,17 @@ def test_the_matched_normal_is_exact_for_a_normal_posterior_though_the_draws_are
     np.testing.assert_allclose(found_mean, mean, atol=1e-8)
     np.testing.assert_allclose(found_root @ found_root.T, covariance, rtol=1e-7, atol=1e-8)
     assert matched(draws[:8], scores[:8]) is None and matched(draws, scores * np.nan) is None
+
+
+@pytest.mark.parametrize("gaps, kept", [([0.5], 1), ([1.3, 1.7], 1), ([1.7, 1.3, 0.9], 3), ([1.9, 1.8, 1.7, 1.75], 3)])
+def test_of_several_rounds_the_one_nearest_to_its_scores_is_kept(gaps, kept, monkeypatch):
+    """What the rounds have reached is given; which of them the fit returns is seen in its frame."""
+    module, left, ends = sys.modules[fit.__module__], list(gaps), []
+    monkeypatch.setattr(module, "_gap", lambda rounds, done: ends.append(done.frame) or left.pop(0))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(30, 3))
+    made = fit(regression, x, x @ [1.0, -1.0, 0.5], steps=10, progress=False)
+    assert left == [] and len(ends) == len(gaps) and made.frame is ends[kept - 1]
 
 
 def test_a_fit_of_a_regression_is_exact_counts_its_gradients_and_says_so():

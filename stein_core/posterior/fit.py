@@ -63,8 +63,8 @@ def fit(
 
     The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
     other means or spreads than these coordinates say, they are found anew from its draws. If its draws are not yet as
-    the scores say, it goes on with more steps, while that helps. There are at most four rounds. A run of points ends
-    when it is at rest.
+    the scores say, it goes on with more steps, while that helps, and keeps the round whose draws are nearest. There are
+    at most four rounds. A run of points ends when it is at rest.
 
     Compiled programs are kept in the cache folder, see `machine.keep_compiled`, so that the next process compiles less.
 
@@ -107,19 +107,23 @@ def fit(
         whole = target.start.root is not None or coordinates == "raw" or target.dim > LARGE
         known = target if whole else replace(target, start=replace(target.start, root=np.diag(target.start.scale)))
         run = partial(_run, rounds, target)
-        done, before = run(known, coordinates, None), math.inf
-        for number in range(2, MOST_ROUNDS + 1):
-            again, can = contradicted(done.z) if coordinates != "raw" else (False, False)
+        done, best, before = run(known, coordinates, None), None, math.inf
+        for number in range(1, MOST_ROUNDS + 1):
             if done.log_q is None:
                 break
-            if again and can:
-                known, before = _moved(known, coordinates, done.z), math.inf
+            again, can = contradicted(done.z) if coordinates != "raw" else (False, False)
+            if again and can and number < MOST_ROUNDS:
+                known, best = _moved(known, coordinates, done.z), None
                 done = run(known, coordinates, None)
                 continue
             gap = _gap(rounds, done)
-            if gap <= 1 or gap >= before:
+            if best is not None and gap >= before:
+                done = best
                 break
-            done, before = run(known, coordinates, done.state), gap
+            if gap <= 1 or number == MOST_ROUNDS:
+                break
+            best, before = done, gap
+            done = run(known, coordinates, done.state)
         again = coordinates != "raw" and contradicted(done.z)[0]
         left = force_left(done.stepper, done.state, done.knobs)
         rounds.gradients += estimates(done.stepper) * done.stepper.gradients * (left is not None)
