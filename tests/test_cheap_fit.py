@@ -72,15 +72,39 @@ def test_the_matched_normal_is_exact_for_a_normal_posterior_though_the_draws_are
     assert matched(draws[:8], scores[:8]) is None and matched(draws, scores * np.nan) is None
 
 
-@pytest.mark.parametrize("gaps, kept", [([0.5], 1), ([1.3, 1.7], 1), ([1.7, 1.3, 0.9], 3), ([1.9, 1.8, 1.7, 1.75], 3)])
-def test_of_several_rounds_the_one_nearest_to_its_scores_is_kept(gaps, kept, monkeypatch):
-    """What the rounds have reached is given; which of them the fit returns is seen in its frame."""
-    module, left, ends = sys.modules[fit.__module__], list(gaps), []
-    monkeypatch.setattr(module, "_gap", lambda rounds, done: ends.append(done.frame) or left.pop(0))
+ROUNDS = {
+    "right at once": ([(0.5, 0.0)], 1),
+    "worse, and a smaller bound": ([(1.3, 0.0), (1.7, -0.1)], 1),
+    "worse, and a larger bound": ([(1.3, 0.0), (1.7, 0.1)], 2),
+    "better at last": ([(1.7, 0.0), (1.3, 0.1), (0.9, 0.1)], 3),
+    "worse at last": ([(1.9, 0.0), (1.8, 0.1), (1.7, 0.2), (1.75, 0.1)], 3),
+}
+
+
+@pytest.mark.parametrize("case", ROUNDS)
+def test_of_the_last_two_rounds_the_one_with_the_larger_evidence_bound_is_kept(case, monkeypatch):
+    """Gaps and bounds of the rounds are given; which of them the fit returns is seen in its frame."""
+    (found, kept), ends = ROUNDS[case], []
+    module, left = sys.modules[fit.__module__], list(found)
+    monkeypatch.setattr(module, "_judged", lambda rounds, done: ends.append(done.frame) or left.pop(0))
     rng = np.random.default_rng(1)
     x = rng.normal(size=(30, 3))
     made = fit(regression, x, x @ [1.0, -1.0, 0.5], steps=10, progress=False)
-    assert left == [] and len(ends) == len(gaps) and made.frame is ends[kept - 1]
+    assert left == [] and len(ends) == len(found) and made.frame is ends[kept - 1]
+
+
+def test_the_evidence_bound_of_an_exact_fit_is_the_evidence(monkeypatch):
+    """If q = p, log p - log q is log p(y), here of a linear model with normal priors: a closed form."""
+    module, found = sys.modules[fit.__module__], []
+    judged = module._judged
+    monkeypatch.setattr(module, "_judged", lambda rounds, done: found.append(judged(rounds, done)[1]) or (0, 0))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(30, 3))
+    y = x @ [1.0, -1.0, 0.5] + rng.normal(size=30)
+    fit(regression, x, y, progress=False)
+    covariance = x @ x.T * 100 + np.eye(30)
+    evidence = -0.5 * (y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(2 * np.pi * covariance)[1])
+    assert found == [pytest.approx(evidence, abs=0.05)]
 
 
 def test_a_fit_of_a_regression_is_exact_counts_its_gradients_and_says_so():

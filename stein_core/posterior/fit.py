@@ -63,8 +63,8 @@ def fit(
 
     The target is first brought to standardised coordinates by its start (see `from_numpyro`). If the fit then finds
     other means or spreads than these coordinates say, they are found anew from its draws. If its draws are not yet as
-    the scores say, it goes on with more steps, while that helps, and keeps the round whose draws are nearest. There are
-    at most four rounds. A run of points ends when it is at rest.
+    the scores say, it goes on with more steps, while that helps. Of the last two rounds it keeps the one with the
+    larger evidence bound. There are at most four rounds. A run of points ends when it is at rest.
 
     Compiled programs are kept in the cache folder, see `machine.keep_compiled`, so that the next process compiles less.
 
@@ -107,7 +107,7 @@ def fit(
         whole = target.start.root is not None or coordinates == "raw" or target.dim > LARGE
         known = target if whole else replace(target, start=replace(target.start, root=np.diag(target.start.scale)))
         run = partial(_run, rounds, target)
-        done, best, before = run(known, coordinates, None), None, math.inf
+        done, best = run(known, coordinates, None), None
         for number in range(1, MOST_ROUNDS + 1):
             if done.log_q is None:
                 break
@@ -116,13 +116,13 @@ def fit(
                 known, best = _moved(known, coordinates, done.z), None
                 done = run(known, coordinates, None)
                 continue
-            gap = _gap(rounds, done)
-            if best is not None and gap >= before:
-                done = best
+            gap, elbo = _judged(rounds, done)
+            if best and gap >= best[1]:
+                done = done if elbo >= best[2] else best[0]
                 break
             if gap <= 1 or number == MOST_ROUNDS:
                 break
-            best, before = done, gap
+            best = done, gap, elbo
             done = run(known, coordinates, done.state)
         again = coordinates != "raw" and contradicted(done.z)[0]
         left = force_left(done.stepper, done.state, done.knobs)
@@ -212,20 +212,23 @@ def _run(rounds: Rounds, target: Target, known: Target, coordinates: str, state:
         raise ValueError(f"{error} {said(along) if along else OTHERWISE}") from None
 
 
-def _gap(rounds: Rounds, done: Round) -> float:
-    """Return how far the draws of a round are from what their scores say: above 1, the run should go on.
+def _judged(rounds: Rounds, done: Round) -> tuple[float, float]:
+    """Return how far the draws of a round are from what their scores say, and the evidence bound E_q[log p - log q].
 
-    It is the largest implied shift over SHIFTED, or the largest logarithm of an implied ratio of sds over that of OFF.
+    The first is the largest implied shift over SHIFTED, or the largest logarithm of an implied ratio of sds over that
+    of OFF: above 1, the run should go on.
     """
     z = done.z[: max(JUDGED, JUDGED_EACH * done.z.shape[1])]
-    scores = rounds.scores(done.recipe.spec.target, z)
+    values, scores = rounds.scores(done.recipe.spec.target, z)
+    elbo = float(np.mean(values - np.asarray(done.log_q)[: len(z)]))
+    elbo = elbo if math.isfinite(elbo) else -math.inf
     if len(z) < z.shape[1] + 2:
-        return 0.0  # too few to tell
+        return 0.0, elbo  # too few to tell
     found = implied(z, scores) if np.isfinite(scores).all() else None
     if found is None:
-        return math.inf
+        return math.inf, elbo
     ratio, shift = found
-    return float(max(np.abs(shift).max() / SHIFTED, np.abs(np.log(ratio)).max() / math.log(OFF)))
+    return float(max(np.abs(shift).max() / SHIFTED, np.abs(np.log(ratio)).max() / math.log(OFF))), elbo
 
 
 def contradicted(z: np.ndarray) -> tuple[bool, bool]:

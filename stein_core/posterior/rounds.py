@@ -64,16 +64,18 @@ class Rounds:
     gradients: int = 0
     scorer: Callable | None = None
 
-    def scores(self, target: Target, z: np.ndarray) -> np.ndarray:
-        """Return the scores (n, d) of draws z (n, d) of a round, whose target this is: one program for all rounds."""
+    def scores(self, target: Target, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log densities (n,) and scores (n, d) of draws z (n, d) of a round, whose target this is: one program
+        for all rounds."""
         self.gradients += len(z)
 
-        def slope(rows, data):
+        def slopes(rows, data):
             density = (target if data is None else target.remake(data)).log_density
-            return jax.lax.map(jax.grad(density), rows, batch_size=500)
+            return jax.lax.map(jax.value_and_grad(density), rows, batch_size=500)
 
-        self.scorer = self.scorer or jax.jit(slope)
-        return np.asarray(self.scorer(jnp.asarray(z), target.data), float)
+        self.scorer = self.scorer or jax.jit(slopes)
+        values, scores = self.scorer(jnp.asarray(z), target.data)
+        return np.asarray(values, float), np.asarray(scores, float)
 
 
 class Round(NamedTuple):

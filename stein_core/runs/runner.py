@@ -61,7 +61,12 @@ class Stepper(Edits):
 
     Raises:
         ValueError: the method, the capacity or the machine does not allow so many devices, or `near`.
+
+    Attributes:
+        products: how steps multiply matrices, a name of `jax.default_matmul_precision`.
     """
+
+    products = "highest"
 
     def __init__(self, spec: Spec, devices: int | None = None, near: float | None = None):
         self.spec, self.near = spec, near_for(spec, near, devices)
@@ -233,7 +238,7 @@ class Stepper(Edits):
 
     def _on(self, state: State, knobs: dict[str, np.ndarray], steps: int) -> State:
         if not self._wide:
-            with jax.default_matmul_precision("highest"):
+            with jax.default_matmul_precision(self.products):
                 data = data_of(self.spec)
                 after, finite = self._run(self._advance, state, knobs, data, np.int32(steps))
                 if not finite:  # repeat all steps but the last: cheaper than to keep the state before every step
@@ -296,7 +301,7 @@ class Stepper(Edits):
 
     def _step_ahead(self, state: State, knobs: dict[str, np.ndarray]) -> tuple[dict[str, Any], tuple]:
         """Return the view of a state, and (state, knobs, whether the next step is finite, the next state)."""
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision(self.products):
             seen, after = self._run(self._look, state, knobs, data_of(self.spec))
         ahead = state, knobs, seen["finite"], after
         self._ahead = ahead if self._wide else None
