@@ -53,3 +53,22 @@ def test_the_slider_of_many_keeps_its_place_when_more_can_be_offered(open_tab):
     expect(tab.page.get_by_text("1,000 particles: a step takes about")).to_be_visible()  # what is offered has come
     expect(slider).to_have_attribute("aria-valuetext", "1,000")
     expect(tab.page.get_by_text("particles: 1,000")).to_be_visible()
+
+
+def test_near_sums_are_chosen_on_the_page_and_run(open_tab):
+    tab = open_tab("?target=banana&methods=svgd&method.particles=5000&bandwidth.factor=0.05&show=none")
+    tab.wait("window.steinlab.step[0] > 2")
+    tab.button("Advanced").click()
+    bound = tab.page.get_by_text("The attraction is off by at most 0.001 of the mean slope")
+    assert not bound.is_visible()
+    chosen = tab.page.get_by_role("combobox", name="Near sums only (kernel cut-off)")
+    chosen.click()
+    tab.page.get_by_role("menuitem", name="below 0.001", exact=True).click()
+    expect(bound).to_be_visible()
+    tab.wait("location.search.includes('near=0.001')")
+    expect(tab.page.get_by_text("near sums", exact=False).first).to_be_visible()
+    tab.wait("window.steinlab.step[0] > 2 && window.steinlab.crowd(0).total === 5000")
+    chosen.click()
+    tab.page.get_by_role("menuitem", name="off", exact=True).click()
+    expect(bound).not_to_be_visible()
+    tab.wait("!location.search.includes('near=') && window.steinlab.step[0] > 2")
