@@ -416,14 +416,14 @@ def test_a_phone_loads_what_it_runs_and_says_what_came(served, monkeypatch):
             assert (await AsyncHTTPClient().fetch(address + wrong, raise_error=False)).code == 404
         phone = await joined(served, room.code)
         await news(phone, "state")
-        for more in ({"ended": 9}, {"ended": -1}, {"result": "1"}, {"of": None}, {"more": 1}, {}):
+        for more in ({"ended": 9}, {"ended": -1}, {"result": "1"}, {"of": None}, {"more": 1}, {}, {"ended": 3}):
             said = {"ended": 1, "result": 0.5, "to": 1, "of": 2.0} | more
             await phone.write_message(json.dumps(said))
         await phone.write_message(json.dumps({"answer": 1, "to": 1, "name": "", "own": False}))
         await news(phone, "answered")
 
     asyncio.run(play())
-    assert heard == [(WHO, 1, 2.0, "converged", 0.5)]
+    assert heard == [(WHO, 1, 2.0, "converged", 0.5), (WHO, 1, 2.0, "diverged", 0.5)]
 
 
 def test_a_slow_phone_gets_fewer_frames_and_the_newest_one(served):
