@@ -407,6 +407,8 @@ def test_a_phone_loads_what_it_runs_and_says_what_came(served, monkeypatch):
     heard = []
     monkeypatch.setitem(runs.SCRIPTS, "0123456789abcdef", gzip.compress(b"let a = 1;"))
     monkeypatch.setattr(room, "on_run", lambda *said: heard.append(said))
+    monkeypatch.setattr(room, "on_answer", lambda *said: heard.append(said))
+    served.on_loop(lambda: room.ask(NUMBER))
     address = served.url.replace("ws:", "http:") + f"/class/{room.code}/run/"
 
     async def play():
@@ -419,11 +421,13 @@ def test_a_phone_loads_what_it_runs_and_says_what_came(served, monkeypatch):
         for more in ({"ended": 9}, {"ended": -1}, {"result": "1"}, {"of": None}, {"more": 1}, {}, {"ended": 3}):
             said = {"ended": 1, "result": 0.5, "to": 1, "of": 2.0} | more
             await phone.write_message(json.dumps(said))
-        await phone.write_message(json.dumps({"answer": 1, "to": 1, "name": "", "own": False}))
-        await news(phone, "answered")
+        for own in (True, False):
+            await phone.write_message(json.dumps({"answer": 1, "to": 1, "name": "", "own": own}))
+            await news(phone, "answered")
 
     asyncio.run(play())
-    assert heard == [(WHO, 1, 2.0, "converged", 0.5), (WHO, 1, 2.0, "diverged", 0.5)]
+    told = [(WHO, 1, 2.0, "converged", 0.5), (WHO, 1, 2.0, "diverged", 0.5)]
+    assert heard == [*told, (WHO, True), (WHO, False)]
 
 
 def test_a_slow_phone_gets_fewer_frames_and_the_newest_one(served):

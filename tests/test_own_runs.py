@@ -129,6 +129,30 @@ def test_a_device_makes_its_own_run_and_the_server_none(own):
     assert mine["said"] == runs.THERE and given(own)[1] == [mine] and not own.runs.busy
 
 
+# A worker whose program ends after `blocks` blocks of 35 steps, each of which takes `ms` on its clock.
+WORKER = """
+let clock = 0, onmessage = null;
+const performance = {now: () => clock}, postMessage = (told) => tell(told);
+const program = {every: 35, done: 1,
+  begin: () => [0, 0],
+  block: ([n]) => { clock += given.ms; return [n + 1, n + 1 < given.blocks ? 0 : 2]; },
+  finish: ([n]) => [given.finite ? n / 2 : NaN],
+};"""
+
+
+@pytest.mark.parametrize("blocks, ms, finite, told", [
+    (3, 10, True, {"ended": 2, "result": 1.5}),
+    (3, 10, False, {"ended": 3, "result": 0}),  # it diverged
+    (30, 450, True, {"ended": 2, "result": 15}),  # 14 s; 39 s if it took all its steps
+    (30, 500, True, {"ended": 0, "result": 0}),  # 43 s by then: it gives up after five blocks
+    (3, 20001, True, {"ended": 0, "result": 0}),
+    (1, 19000, True, {"ended": 2, "result": 0.5}),
+])  # fmt: skip
+def test_a_device_gives_up_a_run_that_takes_too_long(blocks, ms, finite, told):
+    given = {"blocks": blocks, "ms": ms, "finite": finite, "args": [], "limits": [0, 3000]}
+    assert node(WORKER + runs.WORKER.read_text() + "\nonmessage({data: given});", given) == told
+
+
 @pytest.mark.parametrize("said, result, words", [
     ({}, 0.5, runs.THERE),
     ({"ended": "steps"}, 0.5, runs.THERE),
