@@ -21,13 +21,15 @@ from steinlab.classroom import runs
 STOP = Stop(most=3000)
 ALPHA = {"ask": "?"} | runs.facts_of("method.alpha", "target=gaussian&dim=7&methods=svgd&method.particles=5")
 SETTLE = """
-let run = program.begin(given.args), first = null;
+const copy = (run) => run.map((a) => (a.length === undefined ? +a : Array.from(a)));
+let run = program.begin(given.args), kept = null;
 while (!run[program.done]) {
   run = program.block(run, given.args, given.limits);
-  first ??= run.map((a) => (a.length === undefined ? +a : Array.from(a)));
+  kept ??= [run, copy(run)];
   if (given.once) break;
 }
-tell([first, Array.from(program.finish(run, given.args)), run[program.done], run[program.step]]);
+if (JSON.stringify(copy(kept[0])) !== JSON.stringify(kept[1])) throw new Error("a later step changed this run");
+tell([kept[1], Array.from(program.finish(run, given.args)), run[program.done], run[program.step]]);
 """
 
 
