@@ -60,7 +60,7 @@ def test_near_sums_are_chosen_on_the_page_and_run(open_tab):
     tab.wait("window.steinlab.step[0] > 2")
     tab.button("Advanced").click()
     bound = tab.page.get_by_text("The attraction is off by at most 0.001 of the mean slope")
-    assert not bound.is_visible()
+    expect(bound).not_to_be_visible()
     chosen = tab.page.get_by_role("combobox", name="Near sums only (kernel cut-off)")
     chosen.click()
     tab.page.get_by_role("menuitem", name="below 0.001", exact=True).click()
