@@ -9,6 +9,7 @@ import random
 import re
 import struct
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,7 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application
 from tornado.websocket import websocket_connect
 
+from stein_core import TARGETS
 from stein_core.cli.serve import LETTERS as PROCESSES, configured
 from steinlab.classroom import rooms as rooms_module, runs, socket
 from steinlab.classroom.questions import Answer, Question, gathered
@@ -307,6 +309,14 @@ def test_a_class_sets_what_the_method_and_the_target_have(base, knob, offered):
     wanted = [float(text) for text in question.choices] or list(values)
     recipes = [runs.recipe_of(question, value, WHO) for value in values]
     assert [recipe.spec.dim if knob == "dim" else recipe.knobs[knob] for recipe in recipes] == wanted
+
+
+def test_a_class_sets_no_dimension_that_follows_from_options(monkeypatch):
+    entry = TARGETS["gaussian"]
+    follows = replace(entry, facts=replace(entry.facts, dim_of=lambda: 5))
+    monkeypatch.setitem(TARGETS._entries, "gaussian", follows)
+    with pytest.raises(ValueError, match="always has dimension 5; allowed: alpha, particles, kernel."):
+        runs.facts_of("dim", "target=gaussian&methods=svgd")
 
 
 def test_a_run_that_fails_leaves_the_answer_and_the_next_ones_come(room, monkeypatch):

@@ -122,15 +122,19 @@ class Plain(RequestHandler):
     def initialize(self, **context: Any) -> None:
         """Take what Bokeh gives every handler of an app."""
 
+    def send(self, kind: str, body: str | bytes, keep: str = "no-cache") -> None:
+        """Send a text of this kind; `keep` says how long a browser may keep it."""
+        self.set_header("Content-Type", f"text/{kind}; charset=utf-8")
+        self.set_header("Cache-Control", keep)
+        self.finish(body)
+
 
 class Page(Plain):
     """The page of a follower: the same for every code, so that it tells nobody which codes there are."""
 
     def get(self, code: str | None = None) -> None:
         """Send it."""
-        self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.set_header("Cache-Control", "no-cache")
-        self.finish(follower_page())
+        self.send("html", follower_page())
 
 
 class Script(Plain):
@@ -140,9 +144,7 @@ class Script(Plain):
         """Send it, if a lecturer has shown such a stage."""
         if kind not in KINDS:
             raise HTTPError(404)
-        self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.set_header("Cache-Control", "no-cache")
-        self.finish(stage_script(KINDS[kind]))
+        self.send("javascript", stage_script(KINDS[kind]))
 
 
 class OwnRun(Plain):
@@ -152,10 +154,8 @@ class OwnRun(Plain):
         """Send it."""
         if name not in SCRIPTS:
             raise HTTPError(404)
-        self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.set_header("Cache-Control", "max-age=86400, immutable")
         self.set_header("Content-Encoding", "gzip")
-        self.finish(SCRIPTS[name])
+        self.send("javascript", SCRIPTS[name], "max-age=86400, immutable")
 
 
 PATTERNS: list[tuple[str, Callable]] = [

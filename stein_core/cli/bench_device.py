@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +26,7 @@ METHODS = ("svgd", "smi")
 SIDE = 4096  # of the matrices whose product gives the rate
 PAIRS = {"cpu": 2e8, "gpu": 1e11}  # that a core, or a GPU, handles in a second at least, beside the matmuls
 EXACT, NARROW = "highest", "BF16_BF16_F32"  # products of float32; of bfloat16, added up in float32
-SLOWER = 60  # BlackJAX's steps at most
+SLOWER = 60  # times as long as ours: about what a step of BlackJAX takes
 ALLOWED = 0.01  # error of forces, as a share of the largest one, at which bfloat16 counts as usable
 
 
@@ -136,7 +136,9 @@ def measured(case: Case, rate: float, left: float) -> dict[str, Any]:
     about = 10 + 3 * seconds_of(case, rate)  # to compile, a first step, and two that are measured
     if about > left:
         return {"left_out": f"left out: it takes about {about:.0f} s, and {max(left, 0):.0f} s remain"}
-    needed = 8.0 * case.n**2 * case.d if case.how == "BlackJAX" else bytes_needed(spec)  # gradients of all pairs, twice
+    needed = (
+        8.0 * case.n**2 * case.d if case.how == "BlackJAX" else bytes_needed(spec)
+    )  # about: it forms n x n x d numbers
     if needed > bytes_allowed():
         return {"left_out": f"left out: it needs about {needed / 1e9:.1f} GB of memory"}
     if case.how == "BlackJAX":
@@ -144,14 +146,14 @@ def measured(case: Case, rate: float, left: float) -> dict[str, Any]:
     devices = jax.device_count() if "devices" in case.how else 1
     if case.n % devices:
         return {"left_out": f"left out: {devices} devices cannot share {case.n:,} particles equally"}
-    stepper = Stepper(spec, devices)
+    stepper, knobs = Stepper(spec, devices), {"method.particles": case.n}
     if case.how != "bfloat16":
-        return timed(case, steps_of(stepper), rate, left)
+        return timed(case, steps_of(stepper, knobs), rate, left)
     stepper.products = NARROW
     error = error_of(spec, stepper)
     if error > ALLOWED:
         return {"left_out": f"left out: forces are {100 * error:.2g} % off", "error": error}
-    return timed(case, steps_of(stepper), rate, left) | {"error": error}
+    return timed(case, steps_of(stepper, knobs), rate, left) | {"error": error}
 
 
 def error_of(spec: Spec, narrow: Stepper) -> float:
@@ -163,9 +165,8 @@ def error_of(spec: Spec, narrow: Stepper) -> float:
     return float(np.abs(gap).max() / np.abs(one.attract + one.repulse).max())
 
 
-def steps_of(stepper: Stepper) -> Callable[[int], None]:
-    """Return a function that takes so many steps, after a first one."""
-    knobs = {"method.particles": stepper.spec.capacity}
+def steps_of(stepper: Stepper, knobs: Mapping[str, Any]) -> Callable[[int], None]:
+    """Return a function that takes so many steps. Its program is compiled, by a first step."""
     state = stepper.reset(0, knobs)
 
     def run(steps):

@@ -8,10 +8,10 @@ import statistics
 import time
 from collections.abc import Callable
 
-import jax
 import numpy as np
 import torch
 
+from stein_core.cli.bench_device import steps_of
 from stein_core.contract.spec import Spec
 from stein_core.runs.runner import Stepper
 from stein_core.targets.data import downloads
@@ -31,14 +31,7 @@ def ours(statistic: str) -> Callable[[int], None]:
         "method.start_sd": START_SD,
         "method.statistic": statistic,
     }
-    state = stepper.reset(0, knobs)
-
-    def run(steps):
-        nonlocal state
-        state = jax.block_until_ready(stepper.advance(state, knobs, steps))
-
-    run(1)
-    return run
+    return steps_of(stepper, knobs)
 
 
 def theirs(statistic: str) -> Callable[[int], None]:

@@ -20,11 +20,11 @@ from typing import Any, Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from cases import Case, cases
 
 from stein_core.base.machine import device_name
 from stein_core.base.noise import normal
+from stein_core.cli.bench_device import blackjax_steps, steps_of
 from stein_core.contract.recipe import knobs_of
 from stein_core.contract.registry import METHODS
 from stein_core.contract.spec import target_of
@@ -42,26 +42,12 @@ STEP_SIZE = 0.01
 
 def ours(case: Case) -> Callable[[int], None]:
     """The product's own path: a compiled Stepper."""
-    stepper = compile(case.spec)
-    knobs = {"method.particles": case.particles, "method.step_size": STEP_SIZE}
-    state = stepper.reset(0, knobs)
-
-    def run(steps):
-        nonlocal state
-        state = jax.block_until_ready(stepper.advance(state, knobs, steps))
-
-    run(1)
-    return run
+    return steps_of(compile(case.spec), {"method.particles": case.particles, "method.step_size": STEP_SIZE})
 
 
 def blackjax(case: Case) -> Callable[[int], None]:
     """`blackjax.vi.svgd` with its own median rule."""
-    from blackjax.vi import svgd
-
-    target = target_of(case.spec)
-    algorithm = svgd.as_top_level_api(jax.grad(target.log_density), optax.adam(STEP_SIZE))
-    start = jax.random.normal(jax.random.PRNGKey(0), (case.particles, case.spec.dim))
-    return _looped(lambda key, state: algorithm.step(state), algorithm.init(start, {"length_scale": 1.0}))
+    return blackjax_steps(case.spec)
 
 
 def numpyro(case: Case, patched: bool = False) -> Callable[[int], None]:
