@@ -24,7 +24,7 @@ from steinlab.server.streaming import FRAME_BUDGET
 from steinlab.server.visitors import VISITORS
 from steinlab.ui.browser import Browser
 from steinlab.ui.gif import Gifs
-from steinlab.ui.theme import TOKENS, TOOLBAR, mui
+from steinlab.ui.theme import TOKENS, TOOLBAR, mui, preferred
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +79,9 @@ class Shell:
         agent = pn.state.headers.get("User-Agent", "")
         self.height_of_window = 720  # in pixels; the browser tells it later
         self.short = query.get("ui") == "min"  # part of another page
+        self.usual = "light" if self.short else preferred(pn.state.cookies)
+        dark = query.get("theme", self.usual) == "dark"
+        pn.config.theme = "dark" if dark else "default"  # of each component from here on
         self.narrow = "Mobi" in agent  # on a narrow screen the sidebar would cover the page; the browser tells it later
         self.browser, self.gifs = Browser(self.on_message), Gifs()
         pn.state.on_session_destroyed(lambda context, gifs=self.gifs: gifs.close())
@@ -103,7 +106,7 @@ class Shell:
             theme_config={"light": mui("light"), "dark": mui("dark")},
             theme_toggle=True,
             sx=TOOLBAR,
-            dark_theme=query.get("theme") == "dark",
+            dark_theme=dark,
         )
         detach_busy(self.frame)
 
@@ -274,13 +277,21 @@ class Shell:
         if "back" in message:
             self.follow(dict(parse_qsl(message["back"].removeprefix("?"))), push=False)
 
-    def full(self, link: str) -> str:
-        """Return the query of the current page's link, with the page's key and the theme."""
+    def full(self, link: str, short: bool | None = None) -> str:
+        """Return the query of the current page's link, with the page's key, and with the theme unless it is that of the
+        system.
+
+        Args:
+            link: of the page.
+            short: as part of another page, which is light unless its link says otherwise. None: as it is now.
+        """
+        short = self.short if short is None else short
         if self.presentation.playlist and self.browser.lecture:
             link, key = self.presentation.playlist.to_query(), []
         else:
             key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
-        look = [*["theme=dark"] * self.frame.dark_theme, *["ui=min"] * self.short]
+        shown = "dark" if self.frame.dark_theme else "light"
+        look = [*[f"theme={shown}"] * (shown != ("light" if short else self.usual)), *["ui=min"] * short]
         return "?" + "&".join([*key, *[link] * bool(link), *look])
 
     def copy_link(self, link: str):
@@ -294,7 +305,7 @@ class Shell:
 
     def copy_embed(self, link: str):
         """Copy an iframe that shows the current page, with this link, within another one."""
-        self.browser.copy_embed(f"{self.full(link)}{'' if self.short else '&ui=min'}")
+        self.browser.copy_embed(self.full(link, short=True))
 
     def refresh(self):
         """Update the page's readings and the address bar."""

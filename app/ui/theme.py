@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 TOKENS = {
@@ -52,6 +53,15 @@ TOOLBAR = {
     },
 }
 """Styles of a page's bar."""
+
+
+def preferred(cookies: Mapping[str, str]) -> str:
+    """Return the theme of the visitor's system, "light" or "dark".
+
+    Args:
+        cookies: of the visitor's request. The script of `frame.html` sets the one that says it.
+    """
+    return "dark" if cookies.get("steinlab_theme") == "dark" else "light"
 
 
 def mui(theme: str) -> dict:

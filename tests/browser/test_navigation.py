@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 
 import pytest
+from checks import PATIENCE
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -87,6 +88,27 @@ def test_the_theme_holds_on_every_page(open_tab):
     tab.page.wait_for_function("!location.search.includes('theme')")
     tab.choose("Location and variance", "Particles")
     tab.page.locator(".stage:not(.dark):visible").first.wait_for()
+
+
+def test_the_first_theme_is_that_of_the_system(chromium, server):
+    """Unless the link names one. What is part of another page is light."""
+    with closing(chromium.new_context(color_scheme="dark")) as context:
+        page = context.new_page()
+        context.set_default_timeout(1000 * PATIENCE)
+        dark, light = (page.locator(f".stage{rest}:not(.slot):visible").first for rest in (".dark", ":not(.dark)"))
+        page.goto(server.url + SMALL)
+        dark.wait_for()
+        assert "theme=" not in page.url
+        page.get_by_role("button", name="Toggle theme").click()
+        page.wait_for_url("**theme=light*")
+        page.reload()
+        light.wait_for()
+        page.goto(f"{server.url}{SMALL}&ui=min")
+        light.wait_for()
+        page.emulate_media(color_scheme="light")  # the system's theme has changed since
+        page.goto(server.url + SMALL)
+        light.wait_for()
+        expect(dark).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme, paper", [("default", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")])
