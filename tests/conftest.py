@@ -4,6 +4,7 @@ import gc
 import os
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 import pytest
@@ -49,6 +50,33 @@ def pytest_xdist_make_scheduler(config, log):
             super()._assign_work_unit(node)
 
     return Modules(config, log)
+
+
+def often() -> list[str]:
+    """The tests of `often.txt`, as pytest names them."""
+    file, named = "", []
+    for line in (Path(__file__).parent / "often.txt").read_text().splitlines():
+        if line.startswith("tests/"):
+            file = line
+        elif line.startswith(" "):
+            named.append(f"{file}::{line.strip()}")
+    return named
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark the tests of `often.txt`, of which each line names one: those of files that were collected whole."""
+    named, found = often(), set()
+    for item in items:
+        for name in {item.nodeid, item.nodeid.split("[")[0]}.intersection(named):
+            found.add(name)
+            if not item.get_closest_marker("rare"):
+                item.add_marker("often")
+    if not any("::" in each for each in config.args):
+        files = {item.nodeid.split("::")[0] for item in items}
+        gone = [name for name in named if name.split("::")[0] in files and name not in found]
+        if gone:
+            raise pytest.UsageError(f"often.txt names tests that are not there: {', '.join(gone)}")
 
 
 def forget_all():
