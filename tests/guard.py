@@ -12,7 +12,7 @@ import jax
 
 from stein_core.base.machine import cache_folder
 
-PATIENCE = 20  # seconds a call
+PATIENCE = 60  # seconds a call, on a busy machine
 MAKERS = {dataclasses.__file__, collections.__file__}  # they write the methods of a class, then run that
 LIBRARIES = [Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)]
 NEVER = {

@@ -609,7 +609,7 @@ TEXT = "\n".join((ROOT / name).read_text() for name in ("README.md", "stein_core
 
 
 @pytest.mark.long
-def test_the_readmes_code_runs(monkeypatch, capsys):
+def test_the_readmes_code_runs(monkeypatch, capsys, optimized):
     monkeypatch.setattr(TARGETS, "_entries", dict(TARGETS._entries))  # one block registers a target
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert len(blocks[0].strip().splitlines()) <= 10
