@@ -178,3 +178,19 @@ def test_the_first_sight_counts_the_rows_that_agree_and_draws_each_once():
     assert sentence([first[0]]) == "1 of 1 rows agree with the paper within two standard errors."
     shown = page(TABLES["svgd_uci"], "", False)
     assert shown.index("10,000 steps") < shown.index("The same after 2,000 steps") < shown.rindex("RMSE, 2,000 steps")
+
+
+def test_groups_hold_the_knobs_of_the_setup_in_their_order_and_nothing_hidden():
+    choices = Choices(lambda **change: None, lambda name, value: None, print)
+    columns = [getattr(one, "body", one) for one in choices.groups]
+    held = []
+    for target, method in (("two_gaussians", "svgd"), ("banana", "smi"), ("two_gaussians", "svgd")):
+        setup = Setup(target, (method,))
+        choices.show(setup)
+        choices.tidy(choices.groups)
+        held.append([one for column in columns for one in column.objects])
+        made = [name for name, one in choices.knobs.items() if one in held[-1]]
+        assert set(made) == set(setup.spec(method, 8).knobs())
+    apart = [choices.note, choices.many.slider, choices.many.text, choices.near.select, choices.near.text]
+    assert held[0] == held[2] != held[1] and choices.draws.visible is False
+    assert all(one.visible for one in held[2] if one not in apart) and all(one in held[2] for one in apart)

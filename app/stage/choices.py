@@ -137,6 +137,23 @@ class Choices:
             self.posterior, self.methods, self.repulsion, self.of_optimizer, self.of_start, self.of_rest,
         ]  # fmt: skip
 
+        self.held: list = []  # what each group may hold, see `tidy`
+
+    def tidy(self, groups: Sequence) -> None:
+        """Let groups hold only what is visible, and what may turn visible by itself: a browser builds all they hold.
+
+        Args:
+            groups: of the sidebar, always the same ones.
+        """
+        if not self.held:
+            columns = [one.body if isinstance(one, Fold) else one for one in groups]
+            self.held = [(column, list(column.objects)) for column in columns]
+        apart = [self.note, self.many.slider, self.many.text, self.near.select, self.near.text]
+        for column, widgets in self.held:
+            shown = [one for one in widgets if one.visible or one in apart]
+            if list(column.objects) != shown:
+                column.objects = shown
+
     def show(self, setup: Setup) -> None:
         """Set the widgets to a Setup."""
         specs = [setup.spec(method, FIRST_CAPACITY) for method in setup.methods]

@@ -342,4 +342,5 @@ class Live:
     def show_setup(self, setup: Setup):
         """Set the widgets to another Setup."""
         self.choices.show(setup)
+        self.choices.tidy(self.sidebar)
         self.law.show(setup)

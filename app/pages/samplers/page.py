@@ -177,6 +177,7 @@ class Samplers(Live):
             self.choices.knobs[name].visible = points and name.startswith("init.")
         self.plane.visible = any("method.angle" in setup.spec(name, BATCH).knobs() for name in setup.methods)
         self.choices.options["guide.density"].visible = self.choices.draws.visible = False
+        self.choices.tidy(self.sidebar)
         self.heed(setup.knobs)
 
     def heed(self, knobs):
