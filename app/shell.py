@@ -290,8 +290,8 @@ class Shell:
             link, key = self.presentation.playlist.to_query(), []
         else:
             key = [] if self.key in (FIRST, UNNAMED) else [f"page={self.key}"]
-        shown = "dark" if self.frame.dark_theme else "light"
-        look = [*[f"theme={shown}"] * (shown != ("light" if short else self.usual)), *["ui=min"] * short]
+        shown, usual = "dark" if self.frame.dark_theme else "light", "light" if short else self.usual
+        look = [*[f"theme={shown}"] * (shown != usual), *["ui=min"] * short]
         return "?" + "&".join([*key, *[link] * bool(link), *look])
 
     def copy_link(self, link: str):

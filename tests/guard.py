@@ -5,6 +5,7 @@ import dataclasses
 import os
 import signal
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import jax
 
 from stein_core.base.machine import cache_folder
 
-PATIENCE = 60  # seconds a call, on a busy machine
+PROCESSOR, PATIENCE = 20, 60  # seconds a call: of the processor, and in all on a busy machine
 MAKERS = {dataclasses.__file__, collections.__file__}  # they write the methods of a class, then run that
 LIBRARIES = [Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)]
 NEVER = {
@@ -62,14 +63,19 @@ sys.addaudithook(_audit)  # for good: Python has no way to take it away
 @contextmanager
 def guarded(*folders):
     """Fails if what is done meanwhile writes a file outside these folders and the cache (or reads one outside them, the
-    project and Python's own), starts a process, executes or unpickles anything, or takes longer than PATIENCE."""
+    project and Python's own), starts a process, executes or unpickles anything, or takes longer than PROCESSOR or
+    PATIENCE."""
+    began, worked = time.monotonic(), time.thread_time()
 
     def late(*_):
-        raise TimeoutError(f"not done after {PATIENCE} s")
+        waited, work = time.monotonic() - began, time.thread_time() - worked
+        if waited >= PATIENCE or work >= PROCESSOR:
+            raise TimeoutError(f"not done after {waited:.0f} s, {work:.0f} s of them at work")
+        signal.alarm(1)
 
     found: list[str] = []
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
+    signal.alarm(1)
     compiled = jax.config.jax_compilation_cache_dir  # it stays when STEINLAB_CACHE changes
     _watching.append(([*folders, cache_folder(), *filter(None, [compiled])], found))
     try:

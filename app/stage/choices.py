@@ -136,14 +136,15 @@ class Choices:
         self.groups = [
             self.posterior, self.methods, self.repulsion, self.of_optimizer, self.of_start, self.of_rest,
         ]  # fmt: skip
-
         self.held: list = []  # what each group may hold, see `tidy`
 
     def tidy(self, groups: Sequence) -> None:
-        """Let groups hold only what is visible, and what may turn visible by itself: a browser builds all they hold.
+        """Let groups hold only what is visible, for a browser builds all that they hold.
+
+        They keep what turns visible without a new setup, such as the note of a target.
 
         Args:
-            groups: of the sidebar, always the same ones.
+            groups: those of the page's sidebar, the same ones at each call.
         """
         if not self.held:
             columns = [one.body if isinstance(one, Fold) else one for one in groups]
