@@ -11,7 +11,7 @@ import pytest
 import quick
 from bokeh.server import session as sessions
 from bokeh.server.contexts import ApplicationContext
-from checks import COMPILE, TRACE, lazy
+from checks import COMPILE, GIVES_WAY, TRACE, lazy
 
 import stein_core
 from stein_core.base.machine import maps_used, single_thread_lapack
@@ -22,7 +22,7 @@ from steinlab.server.workarounds import WORKAROUNDS
 
 BROWSER = "tests/browser/"
 
-if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+if GIVES_WAY:
     os.nice(19)  # the first process has the browser tests: a page that plays costs most while a test waits for it
 
 quick.compile_quickly()

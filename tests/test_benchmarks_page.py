@@ -1,7 +1,6 @@
 """Page "Benchmarks": what it shows, what its links mean, and a cell computed again."""
 
 import html
-import time
 from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
@@ -9,6 +8,7 @@ import numpy as np
 import param
 import pytest
 from bokeh.document import Document
+from checks import until
 from panel.io.state import set_curdoc
 
 from stein_core.papers.tables import TABLES, compare
@@ -157,10 +157,7 @@ def test_a_posterior_is_fitted_on_its_own_page():
 def test_a_cell_that_is_computed_here_stands_beside_the_shipped_one():
     page = opened({"table": "svgd_uci", "row": "Yacht", "seed": "3"})
     page.bar._start(None)
-    until = time.monotonic() + 200
-    while page.bar.job and time.monotonic() < until:
-        page.refresh()
-        time.sleep(0.05)
+    until(lambda: page.refresh() or page.bar.job, lambda job: job is None, pause=0.05)
     assert page.here.visible and "Yacht, 2,000 steps, seed 3: computed here" in page.here.html
     old = next(row for row in shipped("svgd_uci").rows if (row["row"], row["seed"]) == ("Yacht", 3))
     assert f"{old['numbers']['rmse']:.5g}"[:4] in page.here.html and not page.error.visible

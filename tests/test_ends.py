@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import rows_in
+from checks import rows_in, until
 
 ROOT = Path(__file__).resolve().parents[1]
 HEED = """
@@ -52,9 +52,7 @@ def test_ctrl_c_ends_a_sweep_in_two_seconds_and_keeps_its_rows(tmp_path):
     grid = ["sweep", "variance-collapse", "--target", "stuck", "--methods", "langevin", "--dims", "1,3"]
     grid += ["--particles", "4", "--stages", "1", "--most", "700", "--noisy", "350", "--workers", "2"]
     with begun("--import", tmp_path / "stuck.py", *grid, "--store", store) as process:
-        until = time.monotonic() + 120
-        while not rows_in(store) and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: rows_in(store) or process.poll() is not None, pause=0.05)
         assert rows_in(store) == 1
         process.send_signal(signal.SIGINT)
         began = time.monotonic()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from checks import until
 
 from stein_core import METHODS, Stepper
 from stein_core.papers.wave_nuts import Reference, run_nuts
@@ -188,13 +189,6 @@ def training():
         session.close()
 
 
-def until(happened, seconds=150):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_the_page_opens_on_its_answer_before_any_program_is_compiled(training, monkeypatch):
     """In the gap between the data w-SVGD has hardly any doubt, f-SVGD about as much as NUTS."""
     monkeypatch.setattr(FunctionSession, "prepared", lambda *_: time.sleep(2) or pytest.fail("is not awaited"))
@@ -257,6 +251,6 @@ def test_a_session_goes_from_the_line_to_the_ring_and_back(training):
     session, frames, _ = training(FunctionSetup(methods=("fsvgd",), width=3, knobs=knobs))
     until(lambda: session.snapshot and session.snapshot.step > 5)
     session.apply(FunctionSetup(ring=True, methods=("fw",), width=3, knobs=knobs))
-    until(lambda: session.snapshot and isinstance(session.snapshot.methods.get("fw"), seen.Ring), seconds=300)
+    until(lambda: session.snapshot and isinstance(session.snapshot.methods.get("fw"), seen.Ring))
     until(lambda: session.snapshot.step > 5)
     assert frames[-1][1] == 1 and 0 <= session.snapshot.methods["fw"].numbers["accuracy"] <= 1

@@ -19,6 +19,7 @@ from bokeh.io.doc import patch_curdoc
 from bokeh.models import DataRange1d, Line, LinearColorMapper, Plot
 from bokeh.plotting import figure
 from bokeh.themes import Theme
+from checks import until
 
 from stein_core import (
     BANDWIDTHS,
@@ -212,18 +213,11 @@ def reading(*sources):
     return Reading(lesson, NotebookHost(lambda call: call(), lesson=True), hear), told
 
 
-def wait(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_cells_run_in_order_each_once_and_what_they_print_is_shown():
     one, told = reading("n = 1", "n += 1\nprint('n', n)", "n")
     one.run_to(1)
     one.run_to(4)  # the page asks for one more than it shows, at the end too
-    wait(lambda: len(told) == 3 and not one._running)
+    until(lambda: len(told) == 3 and not one._running)
     assert [index for index, _ in told] == [0, 1, 2]
     assert told[1][1].text == "n 2" and told[2][1].text == "2"
 
@@ -233,7 +227,7 @@ def test_a_stage_on_screen_waits_for_no_cell_before_it():
     assert stands_alone(plain) and not stands_alone('stage(f"target={t}")') and not stands_alone("draw(1)")
     one, told = reading("import time; time.sleep(0.3)", "n = 1", plain, "n")
     one.run_to(4, range(2, 3))
-    wait(lambda: len(told) == 4)
+    until(lambda: len(told) == 4)
     assert [index for index, _ in told] == [2, 0, 1, 3] and told[3][1].text == "1"
     assert isinstance(told[0][1].shown, LiveStage)
     one.close()
@@ -242,11 +236,11 @@ def test_a_stage_on_screen_waits_for_no_cell_before_it():
 def test_an_error_is_a_sentence_and_what_follows_waits():
     one, told = reading("n = 1", "n / 0", "n")
     one.run_to(3)
-    wait(lambda: len(told) == 2)
+    until(lambda: len(told) == 2)
     time.sleep(0.05)
     assert told[1][1].problem == "ZeroDivisionError: division by zero" and len(told) == 2
     one.run_to(3)  # it is tried again
-    wait(lambda: len(told) == 3)
+    until(lambda: len(told) == 3)
     assert told[2][0] == 1
 
 
@@ -254,7 +248,7 @@ def test_two_visitors_do_not_share_names():
     (one, told), (other, heard) = reading("n = 1", "n"), reading("n")
     one.run_to(2)
     other.run_to(1)
-    wait(lambda: len(told) == 2 and len(heard) == 1)
+    until(lambda: len(told) == 2 and len(heard) == 1)
     assert "NameError" in heard[0][1].problem
 
 
@@ -403,7 +397,7 @@ def test_a_chart_keeps_its_figure_changes_it_in_place_and_says_what_failed():
     made.controls["height"].value = 2.0
     assert made.settle() == "" and made.figure[0].object is first
     assert first.renderers[0].data_source.data["y"][1] == 2.0 and first.title.text == "height 2.0"
-    wait(lambda: made.line.object == IDLE)
+    until(lambda: made.line.object == IDLE)
     made.controls["broken"].value = True
     assert made.settle() == "ValueError: too steep" and made.said.visible
     assert made.figure[0].object is first

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from bokeh.document import Document
-from checks import finished
+from checks import PATIENCE, finished, until
 
 from steinlab import warm_up
 from steinlab.pages.wave import session as wave_session
@@ -188,28 +188,24 @@ def test_as_many_long_jobs_run_at_a_time_as_allowed(monkeypatch):
     class Held(jobs.Job):
         def follow(self, folder):
             self.state = "running"
-            release.wait(30)
+            release.wait(PATIENCE)
 
     line, held = jobs.JobQueue(2), [Held(1, []) for _ in range(4)]
     for job in held:
         line.add(job)
-    until = time.monotonic() + 10
-    while sum(job.state == "running" for job in held) < 2 and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: sum(job.state == "running" for job in held) >= 2)
     time.sleep(0.1)
     assert [job.state for job in held] == ["running", "running", "waiting", "waiting"]
     assert [line.ahead(job) for job in held] == [0, 0, 1, 2] and line.waiting == 2
     monkeypatch.setattr(job_bar, "JOBS", line)
     assert job_bar.progress(held[3], "steps") == "Waiting for another job to finish: position 2 of 2 in the queue"
     release.set()
-    while any(job.active for job in held) and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: not any(job.active for job in held))
     assert all(job.state == "done" for job in held)
     gone = [weakref.ref(job) for job in held]
-    del held, job
-    while any(one() for one in gone) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not any(one() for one in gone)  # a job may know the page that asked for it
+    held.clear()
+    del job
+    until(lambda: not any(one() for one in gone))  # a job may know the page that asked for it
 
 
 def test_the_second_of_two_quick_clicks_starts_nothing(monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 import panel as pn
 import pytest
 from bokeh.model import Model
-from checks import finished
+from checks import PATIENCE, finished
 from panel.io import document as io_document
 from panel.io.server import get_server
 from panel.reactive import Reactive
@@ -72,12 +72,12 @@ async def visited(query: str, born: list) -> None:
     try:
         visitor = Visitor(f"http://localhost:{server.port}/app", query)
         await visitor.open()
-        end = time.monotonic() + (30 if visitor.stage else 1)
+        end = time.monotonic() + (PATIENCE if visitor.stage else 1)
         while not visitor.pictures and time.monotonic() < end:
             await visitor.watch(time.monotonic() + 0.2)
         assert left_of(born)
         await visitor.close()
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while any(one() for one in born) and time.monotonic() < end:  # a program that compiles holds its page
             await asyncio.sleep(0.1)
     finally:

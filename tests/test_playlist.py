@@ -6,6 +6,7 @@ from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
+from checks import until
 
 from stein_core.runs.cache import start
 from steinlab.contents import PAGES
@@ -92,9 +93,7 @@ def test_the_shipped_lecture_has_ten_stops_over_four_pages_and_takes_45_minutes(
 
 
 def wait(job):
-    end = time.monotonic() + 120
-    while job.state == "running" and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: job.state != "running", pause=0.05)
 
 
 def test_preparing_compiles_every_stop_and_says_what_failed(monkeypatch):
@@ -152,7 +151,5 @@ def test_preparing_ends_when_it_is_cancelled(monkeypatch):
     while not begun:
         time.sleep(0.01)
     job.cancel()
-    deadline = time.monotonic() + 20
-    while preparing.PREPARERS.busy and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: not preparing.PREPARERS.busy)
     assert job.state == "cancelled" and len(begun) == 1

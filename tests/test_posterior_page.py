@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import numpy as np
 import param
 import pytest
 from bokeh.document import Document
+from checks import until
 from panel.io.state import set_curdoc
 
 from stein_core import Recipe, Spec
@@ -35,12 +35,8 @@ def page():
         leave(None)
 
 
-def ended(page, timeout=200):
-    until = time.monotonic() + timeout
-    while page.turns.job and time.monotonic() < until:
-        page.refresh()
-        time.sleep(0.05)
-    assert page.turns.job is None
+def ended(page):
+    until(lambda: page.refresh() or page.turns.job, lambda job: job is None, pause=0.05)
     return page
 
 
@@ -134,10 +130,7 @@ def test_runs_of_a_stage_are_checked_the_first_is_shown_and_the_others_are_besid
     theta -= theta.mean(axis=0)
     theta = theta @ np.linalg.inv(np.linalg.cholesky(np.cov(theta.T))).T  # right in every direction
     page.check([("SVGD", Recipe(spec), 0.5 * theta, 7), ("Damped", Recipe(replace(spec, method="damped")), theta, 7)])
-    until = time.monotonic() + 200
-    while len(page.tried) < 1 and time.monotonic() < until:
-        page.refresh()
-        time.sleep(0.05)
+    until(lambda: page.refresh() or page.tried, pause=0.05)
     assert page.shown.title == "SVGD, 30 particles on the stage" and page.shown.of.endswith("2 coordinates")
     assert page.shown.findings["width"]["value"] == pytest.approx(0.5, rel=0.01) and not page.shown.ok
     assert "still moves" in page.shown.findings["rest"]["sentence"]

@@ -6,7 +6,7 @@ import time
 import panel as pn
 import pytest
 from bokeh.document import Document
-from checks import finished, session_of
+from checks import PATIENCE, finished, session_of
 from panel.io.server import DocHandler, get_server
 from panel.io.state import set_curdoc
 from panel.viewable import Viewable
@@ -47,7 +47,7 @@ def test_a_page_is_answered_before_it_is_built(monkeypatch):
         server = get_server({"app": shell.serve}, port=0, start=True, loop=IOLoop.current())
         try:
             answer = await AsyncHTTPClient().fetch(f"http://localhost:{server.port}/app?page=wave")
-            end = time.monotonic() + 30
+            end = time.monotonic() + PATIENCE
             while len(heard) < 2 and time.monotonic() < end:
                 await asyncio.sleep(0.01)
             return answer.body.decode()

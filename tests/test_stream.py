@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.io import doc as current
-from checks import finished, session_of
+from checks import PATIENCE, finished, session_of
 
 from steinlab.server.loop import soon
 from steinlab.server.streaming import WRAP, FrameBudget, Streamer
@@ -292,7 +292,7 @@ def test_what_a_thread_tells_a_page_comes_in_order_and_locked_and_nothing_after_
             document.hold()  # as Panel does while it changes something
             with ThreadPoolExecutor(1) as other:
                 other.submit(lambda: [later(partial(hear, what)) for what in range(3)])
-            end = time.monotonic() + 30
+            end = time.monotonic() + PATIENCE
             while (len(heard) < 3 or "Traceback" not in caplog.text) and time.monotonic() < end:
                 await asyncio.sleep(0.01)
             assert heard == [(what, True, True) for what in range(3)]

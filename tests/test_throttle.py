@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from checks import assert_same_frame, finished, lazy
+from checks import PATIENCE, assert_same_frame, finished, lazy, until
 from desks import cliff  # noqa: F401  (a fixture)
 
 from stein_core import Spec, from_numpyro
@@ -70,13 +70,11 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
     )
     one._namespace |= {"stepper": stepper, "begin": begin, "begun": begun}
     one.run_to(2)
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     time.sleep(0.2)
     assert one._running
     one.close()
-    until = time.monotonic() + 10
-    while one._running and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: not one._running)
     assert not one._running and not told
 
 

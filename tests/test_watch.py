@@ -64,10 +64,7 @@ def silent(monkeypatch):
 
 def settled(see, frames):
     """Wait until so many frames are recorded."""
-    until = time.monotonic() + 30
-    while len(see.recording["step"]) < frames:
-        assert time.monotonic() < until, see.recording["step"]
-        time.sleep(0.002)
+    until(lambda: see.recording["step"], lambda steps: len(steps) >= frames, pause=0.002)
 
 
 def heard(see):
@@ -117,7 +114,8 @@ def test_every_frame_of_a_slow_loop_is_recorded_and_sent(silent, tmp_path):
     (about, ghosts), *frames, (ended, _) = heard(see)
     assert about["title"] == "banana" and about["dim"] == 2 and len(ghosts) == 2 * GHOSTS
     assert about["variance"] == pytest.approx(1.75, rel=0.01) and about["background"]["contours"]
-    assert [head["step"] for head, _ in frames] == [1, 2, 3, 4, 5] and ended == {"ended": ""}
+    # The last frame comes once more, with its Stein trace.
+    assert [head["step"] for head, _ in frames] == [1, 2, 3, 4, 5, 5] and ended == {"ended": ""}
     assert np.allclose(frames[-1][1].reshape(30, 2), x)
 
 
@@ -163,6 +161,21 @@ def test_the_stein_trace_is_that_of_the_formula(silent):
     # The scores of a standard normal are -x.
     wanted = ((x - x.mean(axis=0)) * x).sum(axis=0) / 39
     assert see.recording["stein_trace"][0] == pytest.approx(wanted.mean(), rel=1e-5)
+
+
+def test_the_last_frame_has_its_stein_trace_also_if_none_is_due(silent, monkeypatch):
+    monkeypatch.setattr(loop, "TRACE_SHARE", 1e-9)  # the first took as long as others do on a busy machine
+    x = np.random.default_rng(2).normal(size=(40, 2))
+    with steinlab.watch(Spec("gaussian", 2)) as see:
+        for step in range(1, 4):
+            see(step * x)
+            settled(see, step)
+    kept, wanted = see.recording, ((x - x.mean(axis=0)) * x).sum(axis=0).mean() / 39
+    assert kept["step"].tolist() == [1, 2, 3] and np.isnan(kept["stein_trace"][1])
+    assert kept["stein_trace"][[0, 2]] == pytest.approx([wanted, 9 * wanted], rel=1e-5)
+    feed = Feed(io.BytesIO(see._process.stdin.heard))
+    feed.read()
+    assert len(feed.recording.frames) == 3 and feed.trace_at(feed.recording.frames[-1]) == kept["stein_trace"][2]
 
 
 def test_a_density_that_fails_costs_the_stein_trace_and_nothing_else(silent):
@@ -373,10 +386,7 @@ def test_a_page_answers_on_this_machine_only_and_ends_with_its_loop():
         running.communicate("\n")
     with urllib.request.urlopen(url, timeout=60) as answer:  # it stays for who looks at it, or reloads it
         assert answer.status == 200
-    until = time.monotonic() + 90
-    while listening(port):
-        assert time.monotonic() < until
-        time.sleep(0.5)
+    until(lambda: not listening(port), pause=0.5)
 
 
 def listening(port):

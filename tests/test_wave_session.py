@@ -8,7 +8,7 @@ import numpy as np
 import panel as pn
 import pytest
 from bokeh.document import Document
-from checks import finished, session_of, until
+from checks import PATIENCE, finished, session_of, until
 from panel.io.state import set_curdoc
 
 from stein_core import compile
@@ -56,7 +56,7 @@ class Screen:
         if self.alive:
             self.streamer.ack(frame[0])
 
-    def until(self, condition, seconds=60):
+    def until(self, condition, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while not condition(self.session.snapshot):
             assert time.monotonic() < end, self.news
@@ -327,7 +327,7 @@ def test_nobody_looking_means_nothing_is_trained():
     made = Screen(TINY, alive=False)
     made.session.wake()
     made.until(lambda p: p is not None)
-    until, before, steps = time.monotonic() + 60, None, {}
+    until, before, steps = time.monotonic() + PATIENCE, None, {}
     while before != steps or set(steps) != {"svgd", "map"}:  # it comes to rest, however slow the machine is
         assert time.monotonic() < until
         before = steps

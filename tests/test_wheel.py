@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from checks import PATIENCE
 
 sys.path.append(str(Path(__file__).with_name("browser")))
 from chromium import free_port  # noqa: E402
@@ -103,7 +104,7 @@ def test_the_wheel_installs_serves_and_computes(alone, tmp_path):
         environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "STEINLAB_ORIGIN": f"localhost:{port}"}
         server = subprocess.Popen(["sh", "-c", command], cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE
         while not (address := re.search(r"http://\S+:\d+/steinlab", said.read_text())):
             assert time.monotonic() < until and server.poll() is None, said.read_text()
             time.sleep(0.5)

@@ -105,7 +105,7 @@ class Watch:
         self._shape: tuple[int, ...] | None = None
         self._step, self._spent = 0, 0.0  # calls, and the mean seconds of those that took a frame
         self._next, self._next_trace, self._began = 0.0, 0.0, 0.0  # moments of time.monotonic()
-        self._ended = self._alone = self._donated = False
+        self._ending = self._ended = self._alone = self._donated = False
         self._kept: Recording | None = None
         self.url = ""
 
@@ -209,6 +209,7 @@ class Watch:
     def __exit__(self, kind, error, trace) -> None:
         try:
             if self._last is not None and error is None:
+                self._ending = True
                 self._take(self._last, time.monotonic())
         finally:
             self._end("" if error is None else f"The loop ended with {kind.__name__}: {short(error)}")
@@ -259,9 +260,8 @@ class Watch:
                 seen = self._waiting.popleft()
                 while self._waiting and is_ready(self._waiting[0][2]):
                     seen = self._waiting.popleft()
+                last = self._ending and not self._waiting
             step, seconds, values, scales = seen
-            if self._kept.frames and self._kept.frames[-1].step == step:
-                continue  # the last frame, which was there already
             try:
                 values = np.asarray(values, np.float32).reshape(len(values), -1)
                 scales = None if scales is None else np.asarray(scales, np.float32).reshape(values.shape)
@@ -270,16 +270,22 @@ class Watch:
                     raise
                 self._donated = True  # the loop donates its arrays to the next step: from now on they are copied
                 continue
-            frame = Seen(step, seconds, values, scales, self._trace(values, scales))
+            frame = Seen(step, seconds, values, scales, self._trace(values, scales, last))
+            if math.isnan(frame.trace) and self._kept.frames and self._kept.frames[-1].step == step:
+                continue  # the last frame, which was there already
             self._kept.add(frame)
             trace = None if math.isnan(frame.trace) else frame.trace
             head = {"step": step, "seconds": seconds, "shape": values.shape, "trace": trace}
             self._tell(head, values, *([] if scales is None else [scales]))
 
-    def _trace(self, particles: np.ndarray, scales: np.ndarray | None) -> float:
-        """Return the Stein trace of points, or NaN if it is not due: its gradients may take TRACE_SHARE of the time."""
+    def _trace(self, particles: np.ndarray, scales: np.ndarray | None, last: bool) -> float:
+        """Return the Stein trace of points, or NaN if it is not due.
+
+        Its gradients may take TRACE_SHARE of the time. That of the last frame is due unless the density has failed.
+        """
         now = time.monotonic()
-        if self._target is None or scales is not None or now < self._next_trace or len(particles) < 2:
+        due = now >= self._next_trace or last and self._next_trace < math.inf
+        if self._target is None or scales is not None or not due or len(particles) < 2:
             return math.nan
         try:
             with in_precision_of(self._target):

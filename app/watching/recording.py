@@ -42,8 +42,9 @@ class Recording:
         self.coordinates, self.frames = coordinates, ()
 
     def add(self, frame: Seen) -> None:
-        """Add the newest frame."""
-        frames = (*self.frames, frame)
+        """Add the newest frame. It takes the place of one of the same step."""
+        again = self.frames and self.frames[-1].step == frame.step
+        frames = (*(self.frames[:-1] if again else self.frames), frame)
         size = frame.particles.nbytes * (1 if frame.scales is None else 2)
         if len(frames) > max(8, min(MOST_FRAMES, MOST_BYTES // size)):
             frames = (*frames[:-1:2], frame)
