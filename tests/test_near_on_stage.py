@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 from unittest.mock import Mock
 
 import jax
@@ -18,6 +19,7 @@ from steinlab.pages import particles, start
 from steinlab.pages.particles import Particles
 from steinlab.stage import costs, million, programs
 from steinlab.stage.near_sums import NearSums, bound
+from steinlab.stage.programs import Programs
 from steinlab.stage.recorder import run_of
 from steinlab.stage.scene import SideBySide
 from steinlab.stage.setup import CAPACITY, MOST, SIZES, CrowdSetup, Setup
@@ -70,6 +72,23 @@ def test_a_session_with_near_sums_is_the_run_without_a_page(desk, monkeypatch): 
     assert {near for _, near, _ in asked} == {1e-3, None}
     assert all((near is not None) == (capacity > 4096) for capacity, near, _ in asked)
     assert shares and all(name.startswith("compile") for name in [*shares, *(name for *_, name in asked)])
+
+
+def test_a_link_that_widens_near_sums_on_its_way_is_refused_before_it_is_compiled(monkeypatch):
+    way = Programs(MANY, 16384)
+    changes = ((1, "method.alpha", 0.5), (2, "bandwidth.factor", 3.0), (3, "bandwidth.factor", 0.1))
+    asked = []
+    monkeypatch.setattr(programs, "compile", lambda *arguments, **how: pytest.fail("is compiled"))
+    monkeypatch.setattr(costs, "learn", lambda spec: None)
+    monkeypatch.setattr(costs, "_taken", {replace(s, capacity=CAPACITY): (CAPACITY, 0.1) for s in way.specs})
+    monkeypatch.setattr(costs, "near_pair", lambda: 1e-7)
+    monkeypatch.setattr(costs, "share_of", lambda spec, near, knobs: asked.append(knobs) or knobs["bandwidth.factor"])
+    assert costs.cost_of(way.specs, way.near, MANY.knobs).seconds < costs.PATIENCE  # its start is allowed
+    asked.clear()
+    way = Programs(replace(MANY, changes=changes), 16384)
+    with pytest.raises(ValueError, match="a smaller bandwidth or fewer"):
+        way.compile(lambda: True)
+    assert [knobs["bandwidth.factor"] for knobs in asked] == [0.1, 3.0]
 
 
 def test_a_link_keeps_near_sums():

@@ -96,13 +96,23 @@ class Programs:
             ValueError: a step would take too long.
         """
         if self.capacity > CAPACITY:
-            costs.check_patience(self.specs, self.near, self.setup.knobs)
+            for knobs in self._on_the_way():
+                costs.check_patience(self.specs, self.near, knobs)
         steppers = []
         for spec in self.specs:
             if wanted():
                 with timed(spec.method):
                     steppers.append(compile(spec, measure=False, **self.how))
         return steppers
+
+    def _on_the_way(self) -> list[dict[str, Any]]:
+        """The knobs of the start, and those after each change of a bandwidth by the link if sums are near."""
+        knobs = [dict(self.setup.knobs)]
+        for _, name, value in self.setup.changes:
+            changed = {**knobs[-1], name: value}
+            if self.near is not None and name.startswith("bandwidth.") and changed not in knobs:
+                knobs.append(changed)
+        return knobs
 
     def compile_metrics(self, wanted: Callable[[], bool]) -> None:
         """Compile what measures a run too, as long as it is wanted."""
