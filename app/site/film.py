@@ -47,7 +47,7 @@ def check_browser() -> None:
 
 
 def film(page: str, size: int) -> bytes:
-    """Return the WebM of a replay. It takes as long as it plays.
+    """Return the WebM of a replay, of ten seconds at most.
 
     Args:
         page: of `steinlab.stage.recorder.replay_of`.

@@ -30,23 +30,85 @@ function pageOf(page, kept) {
   return new Blob([text], {type: "text/html"});
 }
 
+// A WebM file: Matroska's elements (RFC 9559), with the length of the film, and entries for those who seek in it.
+// pictures: {data: bytes, time: milliseconds, key: whether it stands alone}, the first of which does. lasts: milliseconds.
+function webmOf(pictures, width, height, lasts) {
+  const uint = (n, bytes = 4) => Array.from({length: bytes}, (_, k) => Math.floor(n / 256 ** (bytes - 1 - k)) % 256);
+  const letters = words => [...new TextEncoder().encode(words)];
+  const part = (id, ...contents) => {  // id: of the element, in hexadecimal digits
+    const content = joined(Uint8Array, contents), bytes = id.match(/../g).map(two => parseInt(two, 16));
+    return joined(Uint8Array, [bytes, [0x01, ...uint(content.length, 7)], content]);
+  };
+  const duration = new Uint8Array(8), by = letters("Steinlab");
+  new DataView(duration.buffer).setFloat64(0, lasts);
+  const header = part("1a45dfa3", part("4282", letters("webm")), part("4287", [4]), part("4285", [2]));
+  const info = part("1549a966", part("2ad7b1", uint(1e6)), part("4489", duration), part("4d80", by), part("5741", by));
+  const size = part("e0", part("b0", uint(width)), part("ba", uint(height)));
+  const track = part("ae", part("d7", [1]), part("73c5", [1]), part("83", [1]), part("86", letters("V_VP8")), size);
+  const tracks = part("1654ae6b", track);
+  const groups = [], cues = [];
+  for (const one of pictures) one.key ? groups.push([one]) : groups.at(-1).push(one);
+  let at = info.length + tracks.length;
+  const clusters = groups.map(group => {
+    const start = group[0].time;
+    const blocks = group.map(({data, time, key}) => part("a3", [0x81], uint(time - start, 2), [key ? 0x80 : 0], data));
+    const cluster = part("1f43b675", part("e7", uint(start)), ...blocks);
+    cues.push(part("bb", part("b3", uint(start)), part("b7", part("f7", [1]), part("f1", uint(at)))));
+    at += cluster.length;
+    return cluster;
+  });
+  return new Blob([header, part("18538067", info, tracks, ...clusters, part("1c53bb6b", ...cues))], {type: "video/webm"});
+}
+
+const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
+
 // A film of at most ten seconds. paint(frame, ctx): paints one frame, at once or later. told(share): how much is done.
+// Each frame has its time in the film, however long it takes. Browsers have the encoder for that at https and localhost.
 async function filmOf(frames, width, height, paint, told) {
   const canvas = Object.assign(document.createElement("canvas"), {width, height}), ctx = canvas.getContext("2d");
-  const stream = canvas.captureStream(FILM.rate), bits = FILM.bits * (height > 720 ? 1.2 : 1), chunks = [];
-  const recorder = new MediaRecorder(stream, {mimeType: "video/webm", videoBitsPerSecond: bits});
+  const every = Math.max(1, frames.length / (FILM.rate * FILM.seconds)), bitrate = FILM.bits * (height > 720 ? 1.2 : 1);
+  const shown = [];
+  for (let k = 0; k < frames.length; k += every) shown.push(frames[Math.round(k)] ?? frames.at(-1));
+  shown.push(frames.at(-1));
+  if (!window.VideoEncoder) return filmedAsItPlays(canvas, shown, frame => paint(frame, ctx), bitrate, told);
+  const pictures = [];
+  let failed = null;
+  const encoder = new VideoEncoder({
+    output: chunk => {
+      const data = new Uint8Array(chunk.byteLength);
+      chunk.copyTo(data);
+      pictures.push({data, time: Math.round(chunk.timestamp / 1000), key: chunk.type === "key"});
+    },
+    error: error => { failed = error; },
+  });
+  encoder.configure({codec: "vp8", width, height, bitrate, framerate: FILM.rate});
+  for (const [k, frame] of shown.entries()) {
+    await paint(frame, ctx);
+    const picture = new VideoFrame(canvas, {timestamp: 1e6 * k / FILM.rate});
+    encoder.encode(picture, {keyFrame: k % (2 * FILM.rate) === 0});
+    picture.close();
+    told(k / shown.length);
+    do await pause(0); while (encoder.encodeQueueSize > 2 && !failed);  // the page goes on meanwhile
+    if (failed) throw failed;
+  }
+  await encoder.flush();
+  encoder.close();
+  return webmOf(pictures, width, height, 1000 * (shown.length / FILM.rate + 0.5));  // the last picture stays
+}
+
+// The same, while it plays: a machine that is too slow loses frames.
+async function filmedAsItPlays(canvas, frames, paint, videoBitsPerSecond, told) {
+  const stream = canvas.captureStream(FILM.rate), chunks = [];
+  const recorder = new MediaRecorder(stream, {mimeType: "video/webm", videoBitsPerSecond});
   recorder.ondataavailable = e => chunks.push(e.data);
   const ended = new Promise(done => { recorder.onstop = done; });
-  const every = Math.max(1, frames.length / (FILM.rate * FILM.seconds));
-  await paint(frames[0], ctx);
   recorder.start();
-  for (let k = 0; k < frames.length; k += every) {
-    await paint(frames[Math.round(k)] ?? frames.at(-1), ctx);
+  for (const [k, frame] of frames.entries()) {
+    await paint(frame);
     told(k / frames.length);
-    await new Promise(done => setTimeout(done, 1000 / FILM.rate));
+    await pause(1000 / FILM.rate);
   }
-  await paint(frames.at(-1), ctx);
-  await new Promise(done => setTimeout(done, 500));  // the last picture stays
+  await pause(500);  // the last picture stays
   recorder.stop();
   await ended;
   stream.getTracks().forEach(track => track.stop());
@@ -87,7 +149,7 @@ async function offerRun(kind, parent, count, replay, shoot) {
     return offer(parent, `A replay of ${many}: ${megabytes(made)}, one file.`, {Save: () => download(made, "steinlab.html")});
   }
   const film = size => () => shoot(size).then(made => offer(parent, `The film has ${megabytes(made)}.`, {Save: () => download(made, "steinlab.webm")}));
-  offer(parent, `A film of ${many}. It takes as long as it plays, ten seconds at most.`, {"720p": film([1280, 720]), "1080p": film([1920, 1080])});
+  offer(parent, `A film of ${many}. It plays ten seconds at most.`, {"720p": film([1280, 720]), "1080p": film([1920, 1080])});
 }
 
 // Paints a picture of w x h as large as a film's size allows. draw(ctx): paints it.
