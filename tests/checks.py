@@ -55,15 +55,15 @@ def force_of(frame):
     return frame.attract + frame.repulse
 
 
-def finished(coroutine, seconds=180):
-    """What a coroutine returns, on a loop and thread of its own: on this one Playwright's loop may be running."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()
-
-
 GIVES_WAY = os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0"  # this process, to the one of the browser tests
 # Seconds: a compile on a busy machine takes long, and a process that gives way may get a fiftieth of a core.
 PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180)) * (4 if GIVES_WAY else 1)
+
+
+def finished(coroutine, seconds=PATIENCE):
+    """What a coroutine returns, on a loop and thread of its own: on this one Playwright's loop may be running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, asyncio.wait_for(coroutine, seconds)).result()
 
 
 def until(read, right=bool, seconds=PATIENCE, pause=0.01):

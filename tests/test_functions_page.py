@@ -1,12 +1,12 @@
 """Page "Function space": its setup, what is seen of a run, its session and its widgets."""
 
 import csv
-import time
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checks import until
+from checks import PATIENCE, until
 
 from stein_core import METHODS, Stepper
 from stein_core.papers.wave_nuts import Reference, run_nuts
@@ -191,9 +191,11 @@ def training():
 
 def test_the_page_opens_on_its_answer_before_any_program_is_compiled(training, monkeypatch):
     """In the gap between the data w-SVGD has hardly any doubt, f-SVGD about as much as NUTS."""
-    monkeypatch.setattr(FunctionSession, "prepared", lambda *_: time.sleep(2) or pytest.fail("is not awaited"))
+    shown = threading.Event()
+    monkeypatch.setattr(FunctionSession, "prepared", lambda *_: shown.wait(PATIENCE) and pytest.fail("is not awaited"))
     session, frames, news = training(FunctionSetup())
-    until(lambda: session.snapshot and frames, seconds=2)
+    until(lambda: session.snapshot and frames)
+    shown.set()
     first, truth = session.snapshot, seen.spread_of(sampled(FunctionSetup()).sd)["gap"]
     assert first.step == session.paused_at == STEPS[False] and not news.get("playing")
     sd = {name: one.spread["gap"] for name, one in first.methods.items()}
@@ -221,12 +223,16 @@ def test_what_ships_is_what_the_run_shows_and_training_goes_on_from_there(traini
 @pytest.mark.rare
 def test_the_shipped_states_are_those_of_the_default_run():
     assert SHIPPED.recipes() == {method: SHIPPED.recipe_of(method) for method in ("wsvgd", "fsvgd")}
-    setup, before = FunctionSetup(), seen_before(FunctionSetup(), STEPS[False])
-    for method in setup.methods:
+    setup, before, gaps = FunctionSetup(), seen_before(FunctionSetup(), STEPS[False]), {}
+    # The doubt of w-SVGD in the gap hangs on last digits: 0.05 to 0.4 if starts differ in the seventh. Left of the data
+    # it is 1.31 to 1.34.
+    for method, place in {"wsvgd": "left", "fsvgd": "gap"}.items():
         stepper, knobs = Stepper(setup.spec(method)), setup.knobs_of(method)
         state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS[False])
         now = seen.look(stepper.spec, state.particles, setup, method, step=0, diverged=False, rate=0.0, forces=(0, 0))
-        assert now.spread["gap"] == pytest.approx(before[method].spread["gap"], rel=0.1)
+        assert now.spread[place] == pytest.approx(before[method].spread[place], rel=0.1)
+        gaps[method] = now.spread["gap"]
+    assert gaps["wsvgd"] < 0.5 * gaps["fsvgd"]
 
 
 def test_a_session_trains_and_answers_when_data_move(training):

@@ -470,7 +470,7 @@ def test_a_chart_draws_off_the_calling_thread_and_the_newest_values_win():
         return curve(n)
 
     made = Chart(slow, "", {"n": (0, 50, 0)})
-    time.sleep(0.05)
+    until(lambda: seen)
     for n in range(1, 30):
         made.controls["n"].value = n
     assert made.settle() == ""

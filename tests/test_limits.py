@@ -177,7 +177,7 @@ def test_preparations_wait_for_what_a_visitor_compiles(compilers, monkeypatch):
     time.sleep(0.5)
     early = list(prepared)
     release.set()
-    warm.join(60)  # tests before this one may still be compiling
+    warm.join(PATIENCE)  # tests before this one may still be compiling
     assert not early and len(prepared) >= 2
 
 
