@@ -98,7 +98,7 @@ PAGES = [f"?page={key}" for key in shell.PAGES if key not in ("index", "notation
     ],
 )
 def test_a_closed_page_is_freed_without_a_search(query, born):
-    finished(visited(query, born))
+    finished(visited(query, born), 3 * PATIENCE)
     assert not left_of(born)
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()

@@ -339,8 +339,12 @@ class Live:
         if "step" in news:
             self.step, self.rate = news["step"], news["steps_per_second"]
 
+    def adapt(self, setup: Setup):
+        """Show and hide what differs on this page from others."""
+
     def show_setup(self, setup: Setup):
         """Set the widgets to another Setup."""
         self.choices.show(setup)
-        self.choices.tidy(self.sidebar)
+        self.adapt(setup)
+        self.choices.tidy(self.sidebar)  # once: what is put in and taken out again leaves models behind
         self.law.show(setup)

@@ -169,15 +169,13 @@ class Samplers(Live):
         if "knobs" in news:
             self.heed(news["knobs"])
 
-    def show_setup(self, setup: Setup):
-        super().show_setup(setup)
+    def adapt(self, setup: Setup):
         self.methods.param.update(value=list(setup.methods), sx=dots(setup.methods))
         points = any(not METHODS[name].facts.sampler for name in setup.methods)
         for name in UNREAD:
             self.choices.knobs[name].visible = points and name.startswith("init.")
         self.plane.visible = any("method.angle" in setup.spec(name, BATCH).knobs() for name in setup.methods)
         self.choices.options["guide.density"].visible = self.choices.draws.visible = False
-        self.choices.tidy(self.sidebar)
         self.heed(setup.knobs)
 
     def heed(self, knobs):
