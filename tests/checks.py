@@ -55,8 +55,8 @@ def force_of(frame):
     return frame.attract + frame.repulse
 
 
-GIVES_WAY = os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0"  # this process, to the one of the browser tests
-# Seconds: a compile on a busy machine takes long, and a process that gives way may get a fiftieth of a core.
+GIVES_WAY = os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0"  # whether another process has the browser tests
+# Seconds: a compile on a busy machine takes long, and longer in a process that gives way to the browser.
 PATIENCE = int(os.environ.get("STEINLAB_PATIENCE", 180)) * (4 if GIVES_WAY else 1)
 
 

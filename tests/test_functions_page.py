@@ -224,8 +224,8 @@ def test_what_ships_is_what_the_run_shows_and_training_goes_on_from_there(traini
 def test_the_shipped_states_are_those_of_the_default_run():
     assert SHIPPED.recipes() == {method: SHIPPED.recipe_of(method) for method in ("wsvgd", "fsvgd")}
     setup, before, gaps = FunctionSetup(), seen_before(FunctionSetup(), STEPS[False]), {}
-    # The doubt of w-SVGD in the gap hangs on last digits: 0.05 to 0.4 if starts differ in the seventh. Left of the data
-    # it is 1.31 to 1.34.
+    # The spread of w-SVGD in the gap depends on last digits: it was 0.06 to 0.39 when starts differed in the seventh
+    # digit. Left of the data it was 1.31 to 1.34.
     for method, place in {"wsvgd": "left", "fsvgd": "gap"}.items():
         stepper, knobs = Stepper(setup.spec(method)), setup.knobs_of(method)
         state = stepper.advance(stepper.reset(0, knobs), knobs, STEPS[False])

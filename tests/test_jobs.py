@@ -121,7 +121,7 @@ def test_jobs_that_may_run_at_a_time_do_not_wait_for_each_other():
     long, short = Gated(lambda: release.wait(30)), Gated(release.set)
     for job in (long, short):
         line.add(job)
-    until(lambda: long.state == short.state == "done", seconds=20)  # alone, the first would take 30
+    until(lambda: long.state == short.state == "done", seconds=10)
 
 
 # ---------------------------------------------------------------- processes
@@ -169,14 +169,14 @@ def test_a_job_that_is_cancelled_ends_within_a_second_and_a_killed_one_says_why(
     assert os.getpriority(os.PRIO_PROCESS, killed.process.pid) >= min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
     time.sleep(1)
     os.kill(killed.process.pid, signal.SIGKILL)
-    until(lambda: not killed.active)
+    until(lambda: not killed.active, seconds=20)
     assert killed.state == "failed" and killed.error.startswith("The job's process was killed, perhaps because")
     cancelled = begun(SweepJob(LONG))
     pid = cancelled.process.pid
     assert progress(cancelled, "runs").startswith("0 of 16 runs, no estimate yet")
     began = time.monotonic()
     cancelled.cancel()
-    until(lambda: not cancelled.active and not alive(pid))
+    until(lambda: not cancelled.active and not alive(pid), seconds=20)
     assert cancelled.state == "cancelled" and not cancelled.error and time.monotonic() - began < 1.5
 
 
@@ -220,7 +220,7 @@ def test_the_end_of_the_server_leaves_no_job_behind(tmp_path, end):
             server.kill()
         began = time.monotonic()
         server.wait(20)
-    until(lambda: not alive(job))
+    until(lambda: not alive(job), seconds=30)
     assert end == "killed" or time.monotonic() - began < 10
 
 

@@ -151,5 +151,5 @@ def test_preparing_ends_when_it_is_cancelled(monkeypatch):
     while not begun:
         time.sleep(0.01)
     job.cancel()
-    until(lambda: not preparing.PREPARERS.busy)
+    until(lambda: not preparing.PREPARERS.busy, seconds=20)
     assert job.state == "cancelled" and len(begun) == 1

@@ -74,8 +74,8 @@ def test_a_lesson_that_is_left_stops_in_the_midst_of_its_steps():
     time.sleep(0.2)
     assert one._running
     one.close()
-    until(lambda: not one._running)
-    assert not one._running and not told
+    until(lambda: not one._running, seconds=10)
+    assert not told
 
 
 class Clock:

@@ -178,6 +178,17 @@ def test_the_last_frame_has_its_stein_trace_also_if_none_is_due(silent, monkeypa
     assert len(feed.recording.frames) == 3 and feed.trace_at(feed.recording.frames[-1]) == kept["stein_trace"][2]
 
 
+def test_the_end_does_not_wait_for_a_stein_trace_that_takes_long(silent, monkeypatch):
+    monkeypatch.setattr(loop, "TRACE_SHARE", 1e-9)
+    monkeypatch.setattr(loop, "TRACE_LAST", 0.0)  # the first took longer
+    with steinlab.watch(Spec("gaussian", 2)) as see:
+        for step in range(1, 3):
+            see(step * np.eye(2))
+            settled(see, step)
+    assert np.isnan(see.recording["stein_trace"]).tolist() == [False, True]
+    assert [head.get("step") for head, _ in heard(see)[1:]] == [1, 2, None]
+
+
 def test_a_density_that_fails_costs_the_stein_trace_and_nothing_else(silent):
     with steinlab.watch(Spec("gaussian", 2)) as see:
         see._scores = lambda points: 1 / 0
@@ -386,7 +397,7 @@ def test_a_page_answers_on_this_machine_only_and_ends_with_its_loop():
         running.communicate("\n")
     with urllib.request.urlopen(url, timeout=60) as answer:  # it stays for who looks at it, or reloads it
         assert answer.status == 200
-    until(lambda: not listening(port), pause=0.5)
+    until(lambda: not listening(port), seconds=90, pause=0.5)
 
 
 def listening(port):

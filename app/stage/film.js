@@ -1,5 +1,6 @@
 // What pages with a stage save of a run: a page that plays it, a film or its pictures; and the question before.
-const FILM = {rate: 30, seconds: 10, bits: 2e6}, GIF = {rate: 15, seconds: 9};
+// seconds: of a film before its last picture, which stays for `last` seconds more.
+const FILM = {rate: 30, seconds: 9.4, last: 0.5, bits: 2e6}, GIF = {rate: 15, seconds: 9};
 
 function element(tag, className, parent, text = "") {
   const node = document.createElement(tag);
@@ -30,7 +31,7 @@ function pageOf(page, kept) {
   return new Blob([text], {type: "text/html"});
 }
 
-// A WebM file: Matroska's elements (RFC 9559), with the length of the film, and entries for those who seek in it.
+// A WebM file: Matroska's elements (RFC 9559), with the length of the film and the places at which a player may begin.
 // pictures: {data: bytes, time: milliseconds, key: whether it stands alone}, the first of which does. lasts: milliseconds.
 function webmOf(pictures, width, height, lasts) {
   const uint = (n, bytes = 4) => Array.from({length: bytes}, (_, k) => Math.floor(n / 256 ** (bytes - 1 - k)) % 256);
@@ -67,10 +68,12 @@ const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds)
 async function filmOf(frames, width, height, paint, told) {
   const canvas = Object.assign(document.createElement("canvas"), {width, height}), ctx = canvas.getContext("2d");
   const every = Math.max(1, frames.length / (FILM.rate * FILM.seconds)), bitrate = FILM.bits * (height > 720 ? 1.2 : 1);
+  const coded = {codec: "vp8", width, height, bitrate, framerate: FILM.rate};
   const shown = [];
   for (let k = 0; k < frames.length; k += every) shown.push(frames[Math.round(k)] ?? frames.at(-1));
   shown.push(frames.at(-1));
-  if (!window.VideoEncoder) return filmedAsItPlays(canvas, shown, frame => paint(frame, ctx), bitrate, told);
+  const able = (await window.VideoEncoder?.isConfigSupported(coded))?.supported;
+  if (!able) return filmedAsItPlays(canvas, shown, frame => paint(frame, ctx), bitrate, told);
   const pictures = [];
   let failed = null;
   const encoder = new VideoEncoder({
@@ -81,7 +84,7 @@ async function filmOf(frames, width, height, paint, told) {
     },
     error: error => { failed = error; },
   });
-  encoder.configure({codec: "vp8", width, height, bitrate, framerate: FILM.rate});
+  encoder.configure(coded);
   for (const [k, frame] of shown.entries()) {
     await paint(frame, ctx);
     const picture = new VideoFrame(canvas, {timestamp: 1e6 * k / FILM.rate});
@@ -93,7 +96,7 @@ async function filmOf(frames, width, height, paint, told) {
   }
   await encoder.flush();
   encoder.close();
-  return webmOf(pictures, width, height, 1000 * (shown.length / FILM.rate + 0.5));  // the last picture stays
+  return webmOf(pictures, width, height, 1000 * (shown.length / FILM.rate + FILM.last));
 }
 
 // The same, while it plays: a machine that is too slow loses frames.
@@ -102,13 +105,14 @@ async function filmedAsItPlays(canvas, frames, paint, videoBitsPerSecond, told) 
   const recorder = new MediaRecorder(stream, {mimeType: "video/webm", videoBitsPerSecond});
   recorder.ondataavailable = e => chunks.push(e.data);
   const ended = new Promise(done => { recorder.onstop = done; });
+  await paint(frames[0]);  // else the film begins with an empty picture
   recorder.start();
   for (const [k, frame] of frames.entries()) {
     await paint(frame);
     told(k / frames.length);
     await pause(1000 / FILM.rate);
   }
-  await pause(500);  // the last picture stays
+  await pause(1000 * FILM.last);
   recorder.stop();
   await ended;
   stream.getTracks().forEach(track => track.stop());

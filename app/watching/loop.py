@@ -33,7 +33,8 @@ from steinlab.watching.still import about_of, ghosts_of
 
 FRAMES = 60.0  # a second
 SHARE = 0.03  # of the loop's time that taking frames may cost
-TRACE_EVERY, TRACE_SHARE = 0.5, 0.02  # seconds between two Stein traces, and of the time that they may take
+TRACE_EVERY, TRACE_SHARE = 0.5, 0.02  # seconds between two Stein traces, and the share of the time that they may take
+TRACE_LAST = 5.0  # seconds that the Stein trace of the last frame may take
 AHEAD = 64  # frames that may wait for their computation
 PATIENCE = 60.0  # seconds until the page must answer
 
@@ -105,6 +106,7 @@ class Watch:
         self._shape: tuple[int, ...] | None = None
         self._step, self._spent = 0, 0.0  # calls, and the mean seconds of those that took a frame
         self._next, self._next_trace, self._began = 0.0, 0.0, 0.0  # moments of time.monotonic()
+        self._traced = 0.0  # seconds that the last Stein trace took
         self._ending = self._ended = self._alone = self._donated = False
         self._kept: Recording | None = None
         self.url = ""
@@ -281,10 +283,11 @@ class Watch:
     def _trace(self, particles: np.ndarray, scales: np.ndarray | None, last: bool) -> float:
         """Return the Stein trace of points, or NaN if it is not due.
 
-        Its gradients may take TRACE_SHARE of the time. That of the last frame is due unless the density has failed.
+        Its gradients may take TRACE_SHARE of the time. That of the last frame is due unless it takes
+        longer than TRACE_LAST.
         """
         now = time.monotonic()
-        due = now >= self._next_trace or last and self._next_trace < math.inf
+        due = now >= self._next_trace or last and self._traced <= TRACE_LAST
         if self._target is None or scales is not None or not due or len(particles) < 2:
             return math.nan
         try:
@@ -296,10 +299,11 @@ class Watch:
                     now = time.monotonic()
                 found = stein_traces(particles, np.asarray(self._scores(points))).mean()
         except Exception as error:  # a density of the user's: the loop must go on
-            self._next_trace = math.inf
+            self._next_trace = self._traced = math.inf
             self._warn(f"no Stein trace, {type(error).__name__}: {short(error)}")
             return math.nan
-        self._next_trace = now + max(TRACE_EVERY, (time.monotonic() - now) / TRACE_SHARE)
+        self._traced = time.monotonic() - now
+        self._next_trace = now + max(TRACE_EVERY, self._traced / TRACE_SHARE)
         return float(found)
 
     def _tell(self, head: dict[str, Any], *arrays: np.ndarray) -> None:
