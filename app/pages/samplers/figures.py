@@ -20,7 +20,7 @@ from steinlab.ui.colours import GREY, darken, dress, looks_of, mapper
 KEPT = 1500  # points of a curve
 LEAST = 1e-5  # of a logarithmic axis
 DASHES = {"loss": "solid", "distance": "dashed", "mmd": "dotted"}
-NAMES = {"loss": "loss (at the bottom: 0 or less)", "distance": "sliced W₂", "mmd": "MMD"}
+NAMES = {"loss": "loss", "distance": "sliced W₂", "mmd": "MMD"}
 SIDES = {1: "left", 2: "right"}  # two modes
 LINE_ENDS = 3.0  # of the plane of z
 
@@ -41,7 +41,8 @@ class Course:
         self.floor = ColumnDataSource({"x": [], "y": []})
         made = figure(
             height=300, sizing_mode="stretch_width", y_axis_type="log", tools="pan,box_zoom,wheel_zoom,reset,save",
-            toolbar_location="above", x_axis_label="step", title="Loss, and distances to exact draws",
+            toolbar_location="above", title="Loss, and distances to exact draws",
+            x_axis_label="step (a loss of 0 or less is at the bottom)",
             y_range=Range1d(LEAST / 2, 10.0), x_range=Range1d(0, 100),
         )  # fmt: skip
         made.toolbar.active_scroll = None
