@@ -65,14 +65,14 @@ def often() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark the tests of `often.txt`, of which each line names one: those of files that were collected whole."""
+    """Mark the tests of `often.txt`, of which each line names one. A run of parts of files cannot find all."""
     named, found = often(), set()
     for item in items:
         for name in {item.nodeid, item.nodeid.split("[")[0]}.intersection(named):
             found.add(name)
             if not item.get_closest_marker("rare"):
                 item.add_marker("often")
-    if not any("::" in each for each in config.args):
+    if not (config.getoption("lf") or any("::" in each for each in config.args)):
         files = {item.nodeid.split("::")[0] for item in items}
         gone = [name for name in named if name.split("::")[0] in files and name not in found]
         if gone:

@@ -61,7 +61,7 @@ function webmOf(pictures, width, height, lasts) {
   return new Blob([header, part("18538067", info, tracks, ...clusters, part("1c53bb6b", ...cues))], {type: "video/webm"});
 }
 
-const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
+const sleep = milliseconds => new Promise(done => setTimeout(done, milliseconds));
 
 // A film of at most ten seconds. paint(frame, ctx): paints one frame, at once or later. told(share): how much is done.
 // Each frame has its time in the film, however long it takes. Browsers have the encoder for that at https and localhost.
@@ -91,7 +91,7 @@ async function filmOf(frames, width, height, paint, told) {
     encoder.encode(picture, {keyFrame: k % (2 * FILM.rate) === 0});
     picture.close();
     told(k / shown.length);
-    do await pause(0); while (encoder.encodeQueueSize > 2 && !failed);  // the page goes on meanwhile
+    do await sleep(0); while (encoder.encodeQueueSize > 2 && !failed);  // the page goes on meanwhile
     if (failed) throw failed;
   }
   await encoder.flush();
@@ -110,9 +110,9 @@ async function filmedAsItPlays(canvas, frames, paint, videoBitsPerSecond, told) 
   for (const [k, frame] of frames.entries()) {
     await paint(frame);
     told(k / frames.length);
-    await pause(1000 / FILM.rate);
+    await sleep(1000 / FILM.rate);
   }
-  await pause(1000 * FILM.last);
+  await sleep(1000 * FILM.last);
   recorder.stop();
   await ended;
   stream.getTracks().forEach(track => track.stop());
