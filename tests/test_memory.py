@@ -62,7 +62,8 @@ def left_of(born: list) -> dict[str, list]:
 
 async def visited(query: str, born: list) -> None:
     """Open a page, leave it when it has begun, and wait until nothing is left of it."""
-    options = {"unused_session_lifetime_milliseconds": 1000, "check_unused_sessions_milliseconds": 50}
+    life = int(1000 * PATIENCE)  # a session that ends while its page loads would leave threads of its own
+    options = {"unused_session_lifetime_milliseconds": life, "check_unused_sessions_milliseconds": 50}
 
     def serve():
         born.append(weakref.ref(pn.state.curdoc))
@@ -77,6 +78,7 @@ async def visited(query: str, born: list) -> None:
             await visitor.watch(time.monotonic() + 0.2)
         assert left_of(born)
         await visitor.close()
+        server._tornado._unused_session_lifetime_milliseconds = 1000
         end = time.monotonic() + PATIENCE
         while any(one() for one in born) and time.monotonic() < end:  # a program that compiles holds its page
             await asyncio.sleep(0.1)

@@ -218,10 +218,23 @@ def test_ksivi_finds_a_normal(seed):
     assert stats.kstest(standard[:, 0], "norm").statistic < 0.06
 
 
+SETTLES = {"method.decay_every": 200, "method.critic_step": 5.0}  # a critic that wobbles gives 0.01 to 0.29
+
+
 @pytest.mark.rare
-@pytest.mark.parametrize("method, most", [("sivi", 0.03), ("sivi_sm", 0.03), ("uivi", 0.03), ("hksivi", 0.1)])
-def test_its_relatives_find_a_normal(method, most):
-    assert divergence(trained(TARGET, method, 3000, 0, **{"method.step_size": 2e-3})) < most
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "method, most, steps, knobs",
+    [
+        ("sivi", 0.03, 3000, {}),
+        ("sivi_sm", 0.03, 6000, SETTLES),
+        ("uivi", 0.03, 3000, {}),
+        ("hksivi", 0.1, 3000, {}),
+    ],
+    ids=("sivi", "sivi_sm", "uivi", "hksivi"),
+)
+def test_its_relatives_find_a_normal(method, most, steps, knobs, seed):
+    assert divergence(trained(TARGET, method, steps, seed, **{"method.step_size": 2e-3, **knobs})) < most
 
 
 def distance_and_floor(target, draws):
