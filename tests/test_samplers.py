@@ -376,10 +376,14 @@ def test_ksivi_reaches_the_floor_of_two_exact_samples(seed):
 @pytest.mark.rare
 @pytest.mark.parametrize("seed", range(3))
 def test_annealed_ksivi_finds_both_modes(seed):
-    """Without annealing the distance is 1.6."""
+    """Without annealing the distance is 1.6. Ten sets of exact draws are 0.04 to 0.11 apart: their modes have 0.48 to
+    0.52 of the draws. So both modes get the same number here, and their weights have a bound of their own."""
     draws = trained("multimodal", "ksivi", 50_000, seed, **{"method.annealing": 25_000})
-    distance, floor = distance_and_floor("multimodal", draws)
-    assert distance < 2 * floor and abs((draws[:, 0] > 0).mean() - 0.5) < 0.03
+    right = draws[:, 0] > 0
+    assert abs(right.mean() - 0.5) < 0.03
+    few = min(right.sum(), (~right).sum())
+    distance, floor = distance_and_floor("multimodal", np.concatenate([draws[right][:few], draws[~right][:few]]))
+    assert distance < 2 * floor
 
 
 @pytest.mark.rare
