@@ -380,7 +380,7 @@ def test_annealed_ksivi_finds_both_modes(seed):
     0.52 of the draws. So both modes get the same number here, and their weights have a bound of their own."""
     draws = trained("multimodal", "ksivi", 50_000, seed, **{"method.annealing": 25_000})
     right = draws[:, 0] > 0
-    assert abs(right.mean() - 0.5) < 0.03
+    assert abs(right.mean() - 0.5) < 0.02
     few = min(right.sum(), (~right).sum())
     distance, floor = distance_and_floor("multimodal", np.concatenate([draws[right][:few], draws[~right][:few]]))
     assert distance < 2 * floor
